@@ -9,7 +9,7 @@ use crate::entry::{Entry, Refusal, StoredEntry};
 use crate::error::Error;
 use crate::framing::{Log, Records, block};
 use crate::key::{Key, KeyHash, KeyHasher};
-use crate::limits::{PUT_CHUNK, TIMEOUT_MAX};
+use crate::limits::{PARTITIONS_MAX, PUT_CHUNK, TIMEOUT_MAX};
 use crate::lookup::Outcome;
 use crate::opening::Opening;
 use crate::options::{Builder, Options};
@@ -116,7 +116,12 @@ impl Cache {
     /// Looks up a batch. `sink(i, outcome)` is called once for each key, in any order. `now` is the Unix time in
     /// seconds.
     ///
-    /// No lock is held over I/O, nor while the sink is called. A block that cannot be read, or fails its check, is a miss.
+    /// No lock is held over I/O, nor while the sink is called: it may use the cache, also for keys of the batch. A block
+    /// that cannot be read, or fails its check, is a miss.
+    ///
+    /// Once the scratch space of `io` has grown, a lookup of one key allocates nothing. A batch allocates at most one list
+    /// of its probes to sort them, and two lists if it is divided among partitions. With [`Engine::Pool`] each read
+    /// allocates up to three times.
     pub fn get_many(
         &self,
         io: &mut Io,
@@ -467,13 +472,28 @@ impl Cache {
         if let [one] = batch {
             return each(&self.partitions[of(one)], batch, BatchPositions::All);
         }
-        let mut positions: Vec<u32> = (0..batch.len() as u32).collect();
-        positions.sort_by_key(|row| of(&batch[*row as usize]));
-        let mut items = Vec::new();
-        for positions in positions.chunk_by(|a, b| of(&batch[*a as usize]) == of(&batch[*b as usize])) {
-            items.clear();
-            items.extend(positions.iter().map(|row| batch[*row as usize]));
-            each(&self.partitions[of(&items[0])], &items, BatchPositions::Some(positions));
+        // Dealt out by counting, in the order of the batch.
+        let mut ends = [0; PARTITIONS_MAX as usize];
+        batch.iter().for_each(|item| ends[of(item)] += 1);
+        let mut items = Vec::with_capacity(ends.iter().copied().max().unwrap_or(0));
+        let mut begin = 0;
+        for end in &mut ends {
+            (*end, begin) = (begin, begin + *end);
+        }
+        let mut positions = vec![0; batch.len()];
+        for (item, position) in batch.iter().zip(0u32..) {
+            let end = &mut ends[of(item)];
+            positions[*end] = position;
+            *end += 1;
+        }
+        let mut begin = 0;
+        for (partition, end) in self.partitions.iter().zip(ends) {
+            let positions = &positions[std::mem::replace(&mut begin, end)..end];
+            if !positions.is_empty() {
+                items.clear();
+                items.extend(positions.iter().map(|position| batch[*position as usize]));
+                each(partition, &items, BatchPositions::Some(positions));
+            }
         }
     }
 }

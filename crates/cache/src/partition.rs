@@ -125,7 +125,7 @@ impl Partition {
         let mut this = Self::of(shared);
         match this.spawn_flusher() {
             Ok(flusher) => this.flusher = Some(flusher),
-            Err(error) => return this.give_up(error),
+            Err(error) => return this.fail_start(error),
         }
         if let Some(flash) = &this.shared.flash {
             // Lost entries are deleted for good: their older versions must not come back at a later start.
@@ -136,7 +136,7 @@ impl Partition {
         if this.shared.is_dram_first() {
             match this.spawn_evictor() {
                 Ok(evictor) => this.evictor = Some(evictor),
-                Err(error) => return this.give_up(error),
+                Err(error) => return this.fail_start(error),
             }
         }
         Ok(this)
@@ -163,7 +163,7 @@ impl Partition {
     }
 
     /// Ends a failed start as a kill would.
-    fn give_up(self, error: io::Error) -> io::Result<Self> {
+    fn fail_start(self, error: io::Error) -> io::Result<Self> {
         self.abandon();
         Err(error)
     }

@@ -1,4 +1,4 @@
-//! Slots and sequence numbers that are reused: old blocks do not count as present ones, and are forgotten in time.
+//! Slots and sequence numbers that are reused: old blocks do not count as present ones, and are reclaimed in time.
 
 mod framing;
 
@@ -102,7 +102,7 @@ fn half_written_blocks_do_not_pass_for_those_written_in_their_place() {
 /// A consumer that notes which segments it is told to forget.
 struct Told<'a> {
     log: &'a Log,
-    forgotten: Mutex<BTreeSet<u64>>,
+    reclaimed: Mutex<BTreeSet<u64>>,
 }
 
 impl Consumer<Records> for Told<'_> {
@@ -110,10 +110,10 @@ impl Consumer<Records> for Told<'_> {
         let placed = Placed { sequence: segment.sequence, block: segment.first_block };
         assert!(
             !self.log.may_index(placed.sequence),
-            "who asks after segment {} was forgotten is told",
+            "who asks after segment {} was reclaimed is told",
             segment.sequence
         );
-        self.forgotten.lock().unwrap().insert(segment.sequence);
+        self.reclaimed.lock().unwrap().insert(segment.sequence);
     }
     fn reclaim_unread(&self, blocks: Range<u64>) {
         panic!("{blocks:?} can be read");
@@ -125,14 +125,14 @@ impl Consumer<Records> for Told<'_> {
 
 /// [`Log::may_index`](granary_log::Log::may_index) holds until the consumer is told to forget the segment.
 #[test]
-fn a_place_is_kept_until_it_is_forgotten() {
+fn a_place_is_kept_until_it_is_reclaimed() {
     for (segments, blocks) in [(1, 1), (1, 16), (2, 1), (5, 16), (64, 1), (80, 16)] {
         let what = format!("{segments} segments of {blocks} blocks");
         let geometry = Geometry::new(segments * blocks * 512, blocks * 512, 512).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let memory = Box::new(MemoryDevice::new(geometry.file_bytes()));
         let (log, _) = Log::open_on(framing::framing(), memory, &options(folder.path(), geometry)).unwrap();
-        let told = Told { log: &log, forgotten: Mutex::default() };
+        let told = Told { log: &log, reclaimed: Mutex::default() };
         // From here on `run_flusher` does pending work and returns.
         log.abandon();
         let append = |key| {
@@ -149,16 +149,16 @@ fn a_place_is_kept_until_it_is_forgotten() {
             // A single segment is emptied when the next one is requested.
             all.push(append(key).or_else(|| append(key)).expect("there is room"));
             for placed in &all {
-                let forgotten = told.forgotten.lock().unwrap().contains(&placed.sequence);
+                let reclaimed = told.reclaimed.lock().unwrap().contains(&placed.sequence);
                 assert_eq!(
                     log.may_index(placed.sequence),
-                    !forgotten,
+                    !reclaimed,
                     "{what}, {} put: {placed:?}",
                     all.len()
                 );
             }
         }
-        let forgotten = told.forgotten.lock().unwrap().len() as u64;
-        assert!((4 * segments..5 * segments).contains(&forgotten), "{what}: {forgotten} are forgotten");
+        let reclaimed = told.reclaimed.lock().unwrap().len() as u64;
+        assert!((4 * segments..5 * segments).contains(&reclaimed), "{what}: {reclaimed} are reclaimed");
     }
 }

@@ -22,7 +22,7 @@ pub struct Status {
     pub capacity: u64,
     /// element_count / capacity, or how full the index is.
     pub load_factor: f64,
-    /// RAM: index, hot tier, write buffers.
+    /// RAM: index, hot tier, write buffers, compression.
     pub bytes_allocated: u64,
     /// RAM of the index alone.
     pub index_bytes: u64,

@@ -110,7 +110,7 @@ impl<F: Framing> Log<F> {
 
     /// Tells the consumer that the device did not take a segment.
     fn refused(&self, segment: &Segment<F>, error: &io::Error, consumer: &dyn Consumer<F>) -> OnWriteError {
-        // Before the consumer forgets what is in it: what is changed then is journalled no more.
+        // Before the consumer removes what is in it from its index: what is changed then is journalled no more.
         segment.end();
         let failed = consumer.on_write_error(&segment.summarize(&self.framing), error);
         self.note_write_error(error, (failed == OnWriteError::Drop).then_some(segment.sequence()));
@@ -244,11 +244,11 @@ impl<F: Framing> Log<F> {
     /// Empties the slots that these segments (side by side) will be written to.
     fn reclaim(&self, fifo: &FifoSlots, sequences: Range<u64>, consumer: &dyn Consumer<F>) {
         let segments = self.geometry.segments();
-        // Before what is forgotten: a clear forgets first, and then gives the log another instance, under which no
-        // summary of a forgotten segment can be read.
+        // Before what is invalid: a clear invalidates first, and then gives the log another instance, under which no
+        // summary of an older segment can be read.
         let source = self.summary_source();
-        let forgotten = fifo.forgotten.load(Ordering::Acquire);
-        let old = |sequence: u64| sequence.checked_sub(segments).filter(|old| *old > forgotten);
+        let invalid_until = fifo.invalid_until.load(Ordering::Acquire);
+        let old = |sequence: u64| sequence.checked_sub(segments).filter(|old| *old > invalid_until);
         if old(sequences.end - 1).is_none() {
             return;
         }

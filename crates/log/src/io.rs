@@ -144,6 +144,9 @@ impl Io {
         begun: usize,
         mut done: impl FnMut(usize, io::Result<&[u8]>),
     ) {
+        if extents.is_empty() {
+            return;
+        }
         if let Some(by) = ByDescriptor::of(device) {
             self.engine();
             match &mut self.reader {

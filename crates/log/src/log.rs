@@ -210,8 +210,8 @@ impl<F: Framing> Log<F> {
 
     /// Slots of segments that were opened since the log was made or cleared.
     pub fn segments_used(&self) -> u64 {
-        // A clear that goes on meanwhile may have forgotten the head that was read.
-        self.head().saturating_sub(self.slots.forgotten()).min(self.geometry.segments())
+        // A clear that goes on meanwhile may have invalidated the head that was read.
+        self.head().saturating_sub(self.slots.invalid_until()).min(self.geometry.segments())
     }
 
     /// Newest sequence number that was written, as all before it were.
@@ -428,7 +428,7 @@ impl<F: Framing> Log<F> {
         }
         let lost = self.lost.load(Ordering::Acquire);
         // Before the oldest segment there is nothing to lose.
-        let is_found = lost > self.slots.forgotten() && lost + self.geometry.segments() > self.head() + 1;
+        let is_found = lost > self.slots.invalid_until() && lost + self.geometry.segments() > self.head() + 1;
         match is_found {
             true => Err(io::Error::other(
                 "a write buffer could not be written, and what was put before it is not there at the next start",

@@ -93,7 +93,7 @@ impl<F: Framing> Log<F> {
             other => OpenError::Device(other),
         });
         if let (Ok(device), CrashPolicy::Keep(_)) = (&device, options.crash_policy)
-            && let Err(error) = device.forget_cached()
+            && let Err(error) = device.drop_cached()
         {
             tracing::warn!(%error, path = %options.path.display(), "the page cache may have what the device does not");
         }

@@ -63,14 +63,14 @@ impl Partition {
         })
     }
 
-    /// Opens `partitions`, all logs of `options`, on a device that they share. Logs with higher numbers are forgotten.
+    /// Opens `partitions`, all logs of `options`, on a device that they share. Logs with higher numbers are invalidated.
     pub fn start_all<F: Framing + Clone>(
         framing: F,
         partitions: Vec<Self>,
         options: &Options,
         device: Box<dyn Device>,
     ) -> Result<Vec<Opened<F>>, OpenError> {
-        forget_from(options, partitions.len() as u64)?;
+        invalidate_from(options, partitions.len() as u64)?;
         let device: Arc<dyn Device> = Arc::new(SharedDevice::new(device));
         let salt = Self::salt(&partitions);
         let start =
@@ -81,7 +81,7 @@ impl Partition {
 
 /// Removes the state and journal files of logs from number `first` on. Each state is invalidated and synced before its
 /// file is removed, for the file may be there again after a loss of power.
-fn forget_from(options: &Options, first: u64) -> Result<(), OpenError> {
+fn invalidate_from(options: &Options, first: u64) -> Result<(), OpenError> {
     for i in first.max(1)..PARTITIONS_MAX {
         let state_path = path_of(&options.state_path, i);
         let error = |source| OpenError::State { path: state_path.clone(), source };

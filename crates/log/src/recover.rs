@@ -13,10 +13,10 @@ use std::io;
 
 /// The content that may be served again, for the consumer to index.
 pub struct Recovered<F: Framing> {
-    /// In order of sequence number.
+    /// The segments that were found, in order of their sequence numbers.
     pub segments: Vec<F::Summary>,
     /// Journal entries, by sequence number, of changes whose segments never reached the device, except entries that
-    /// later segments replace ([`Framing::forget_replaced`]). Older records with these entries are void.
+    /// later segments replace ([`Framing::remove_replaced`]). Older records with these entries are void.
     pub lost: BTreeMap<u64, Vec<u64>>,
     /// The sequence number up to which, by the state file, everything was on the device.
     pub durable_sequence: u64,
@@ -193,7 +193,7 @@ pub(crate) fn fifo<F: Framing>(
     }
     // Keys that newer segments wrote again stay valid.
     for (lost, entries) in &mut recovered.lost {
-        found.range(lost + 1..).for_each(|(_, later)| framing.forget_replaced(entries, later));
+        found.range(lost + 1..).for_each(|(_, later)| framing.remove_replaced(entries, later));
     }
     recovered.lost.retain(|_, entries| !entries.is_empty());
     recovered.segments =

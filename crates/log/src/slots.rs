@@ -29,10 +29,10 @@ pub(crate) enum Slots {
 pub(crate) struct FifoSlots {
     /// Segments up to this sequence number may be opened: their slots hold nothing alive.
     pub free_until: AtomicU64,
-    /// The former segments in the slots of segments up to this one are forgotten, or being forgotten.
+    /// The former segments in the slots of segments up to this one are reclaimed, or being reclaimed.
     pub reclaimed_until: AtomicU64,
-    /// The consumer knows nothing of segments up to this one: there is nothing to reclaim.
-    pub forgotten: AtomicU64,
+    /// The content of segments up to this one is invalid, or was never served: there is nothing to reclaim.
+    pub invalid_until: AtomicU64,
 }
 
 /// The sequence number in each slot, and which slots are free.
@@ -115,14 +115,14 @@ impl SlotTable {
 }
 
 impl FifoSlots {
-    /// `forgotten`: see the field.
-    fn new(segments: u64, head: u64, forgotten: u64) -> Self {
+    /// `invalid_until`: see the field.
+    fn new(segments: u64, head: u64, invalid_until: u64) -> Self {
         // Slots that were never written need no reclaim.
         let free_until = if head < segments { segments } else { head };
         Self {
             free_until: AtomicU64::new(free_until),
             reclaimed_until: AtomicU64::new(free_until),
-            forgotten: AtomicU64::new(forgotten),
+            invalid_until: AtomicU64::new(invalid_until),
         }
     }
 }
@@ -138,8 +138,8 @@ impl Slots {
     ) -> Self {
         match order {
             SlotOrder::Fifo => {
-                let forgotten = positions.next().map_or(head, |(sequence, _)| sequence - 1);
-                Self::Fifo(FifoSlots::new(geometry.segments(), head, forgotten))
+                let invalid_until = positions.next().map_or(head, |(sequence, _)| sequence - 1);
+                Self::Fifo(FifoSlots::new(geometry.segments(), head, invalid_until))
             }
             SlotOrder::Table { reserved } => {
                 let taken = positions.map(|(sequence, block)| (geometry.slot_of_block(block), sequence));
@@ -175,10 +175,10 @@ impl Slots {
         }
     }
 
-    /// The consumer knows nothing of segments up to this one.
+    /// The content of segments up to this one is invalid, or was never served.
     #[inline]
-    pub fn forgotten(&self) -> u64 {
-        self.fifo().map_or(0, |fifo| fifo.forgotten.load(Ordering::Acquire))
+    pub fn invalid_until(&self) -> u64 {
+        self.fifo().map_or(0, |fifo| fifo.invalid_until.load(Ordering::Acquire))
     }
 
     /// Whether entries of this segment may still be added to the index.

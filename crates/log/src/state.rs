@@ -206,7 +206,7 @@ pub(crate) fn is_blank(file: &File) -> io::Result<bool> {
 /// What lies where a state file would.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peeked {
-    /// Nothing.
+    /// There is no file.
     Nothing,
     /// A state file without a valid state: invalidated or damaged.
     Invalidated,

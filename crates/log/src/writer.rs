@@ -161,7 +161,7 @@ impl<'a, F: Framing> Writer<'a, F> {
         // A loss of content that is given up needs no report.
         log.commits.reported_lost.fetch_max(log.lost.load(Ordering::Acquire), Ordering::AcqRel);
         if let Some(fifo) = log.slots.fifo() {
-            fifo.forgotten.store(log.head(), Ordering::Release);
+            fifo.invalid_until.store(log.head(), Ordering::Release);
         }
         log.instance.store(random_number(), Ordering::Release);
         let state = log.state.lock().expect("no panic under the lock");

@@ -53,7 +53,7 @@ fn a_buffered_file_is_read_from_the_device_when_it_is_asked_for() {
         None | Some(0) => return skipped("fincore, or a file system that has files in the page cache"),
         Some(pages) => assert!(pages >= 16, "{pages}"),
     }
-    file.forget_cached().unwrap();
+    file.drop_cached().unwrap();
     // On a tmpfs the pages cannot be dropped.
     if file.descriptor().is_some() {
         assert_eq!(cached_pages(), Some(0));

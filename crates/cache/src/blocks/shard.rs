@@ -185,13 +185,13 @@ impl BlockShard {
                 continue;
             }
             leaves(slot.block_number);
-            self.forget(self.hand as u32);
+            self.remove(self.hand as u32);
             self.replaced += 1;
             return Some(self.hand as u32);
         }
     }
 
-    fn forget(&mut self, number: u32) {
+    fn remove(&mut self, number: u32) {
         let block_number = self.slots[number as usize].block_number;
         if let Ok(entry) = self.table.find_entry(spread(block_number), |slot| *slot == number) {
             entry.remove();
@@ -224,7 +224,7 @@ impl BlockShard {
         for number in first..self.slots.len() {
             let slot = self.slots[number];
             if slot.block_number != NOTHING {
-                self.forget(number as u32);
+                self.remove(number as u32);
                 let stays = slot.visits > 0 && first > 0;
                 if stays { visited.push((number - first, slot)) } else { leaves(slot.block_number) }
             }

@@ -153,7 +153,7 @@ impl Framing for Records {
         (summary.sequence, summary.first_block)
     }
 
-    fn forget_replaced(&self, entries: &mut Vec<u64>, later: &Summary) {
+    fn remove_replaced(&self, entries: &mut Vec<u64>, later: &Summary) {
         let hash_of = |entry: u64| parse_summary_entry(entry).0.to_bits();
         let lost: HashSet<u64> = entries.iter().copied().map(hash_of).collect();
         let voids_as_much =

@@ -93,7 +93,7 @@ impl SegmentBuilder {
         parts: &[&[u8]],
     ) -> Option<u64> {
         assert!(entry <= SUMMARY_ENTRY_MAX, "summary entries have 48 bits");
-        self.forget_beside(entry);
+        self.remove_look_alikes_note(entry);
         let payload = payload_size(&id.geometry);
         let len: usize = parts.iter().map(|p| p.len()).sum();
         let data_blocks = self.counts.len();
@@ -146,7 +146,7 @@ impl SegmentBuilder {
     }
 
     /// Removes that note: a record with this summary entry is put again, perhaps in place of its look-alikes.
-    fn forget_beside(&mut self, entry: u64) {
+    fn remove_look_alikes_note(&mut self, entry: u64) {
         if let Ok(at) = self.with_look_alikes.binary_search(&entry) {
             self.with_look_alikes.remove(at);
         }

@@ -21,7 +21,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
     /// the device.
     pub fn fetch_buffered(&mut self, flash: &Flash, scratch: &mut Scratch) {
         let geometry = flash.log.geometry();
-        order(&mut scratch.probes, &mut scratch.spare);
+        order(&mut scratch.probes, &mut scratch.sorting);
         scratch.on_device.clear();
         let mut probes = std::mem::take(&mut scratch.probes);
         let blocks = self.blocks_for(&probes);

@@ -191,14 +191,14 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         // it still has is damaged.
         let mut damaged = false;
         for probe in probes {
-            damaged |= self.forget_block(flash, self.keys[probe.key as usize], probe.block, sequence, bad);
+            damaged |= self.remove_block(flash, self.keys[probe.key as usize], probe.block, sequence, bad);
             scratch.false_positives.push(FalsePositive { key: probe.key, block: probe.block, sequence: 0 });
         }
         add(&self.shared.counters.corrupt_blocks, u64::from(damaged));
     }
 
     /// Removes an invalid block of segment `sequence` from the index. Returns whether the index had it.
-    fn forget_block(&self, flash: &Flash, key: Key<'_>, block_number: u64, sequence: u64, bad: Bad) -> bool {
+    fn remove_block(&self, flash: &Flash, key: Key<'_>, block_number: u64, sequence: u64, bad: Bad) -> bool {
         let mut shard = self.shared.shard(key.hash());
         // Checked under the lock: entries of the slot's next segment must stay.
         let removed =

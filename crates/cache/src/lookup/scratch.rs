@@ -1,6 +1,7 @@
 //! Scratch space of lookups.
 
 use super::answers::Answers;
+use super::order::Sorting;
 use super::probe::{FalsePositive, LongEntry, OnDevice, PlannedRead, Probe};
 use super::search::Search;
 use crate::batch::ByShard;
@@ -8,7 +9,8 @@ use crate::memory::Candidates;
 use granary_log::Extent;
 use granary_log::sync::atomic::AtomicBool;
 
-/// The scratch space of a lookup, which allocates nothing once it has grown to the size of the batches.
+/// The scratch space of a lookup, which allocates nothing once it has grown to the size of the batches, but for a stable
+/// sort of many probes (`order.rs`).
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub by_shard: ByShard,
@@ -16,8 +18,7 @@ pub(crate) struct Scratch {
     /// Candidate entries in RAM of the present group of keys and of the next one.
     pub candidates: [Candidates; 2],
     pub probes: Vec<Probe>,
-    /// Space to sort the probes in.
-    pub spare: Vec<Probe>,
+    pub sorting: Sorting,
     pub false_positives: Vec<FalsePositive>,
     pub on_device: Vec<OnDevice>,
     pub reads: Vec<PlannedRead>,

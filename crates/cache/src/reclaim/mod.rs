@@ -24,7 +24,7 @@ impl Consumer<Records> for PartitionState {
                 self.reinsert(flash, segment);
             }
         }
-        let evicted = self.forget_segment(segment);
+        let evicted = self.remove_segment(segment);
         add(&self.counters.evicted_flash, evicted);
         add(&self.counters.segments_evicted, u64::from(evicted > 0));
     }
@@ -44,7 +44,7 @@ impl Consumer<Records> for PartitionState {
             return OnWriteError::Retry;
         }
         self.note_unindexed();
-        let lost = self.forget_segment(segment);
+        let lost = self.remove_segment(segment);
         add(&self.counters.lost, lost);
         self.flash.iter().for_each(|flash| add(&flash.refused_entries, lost));
         OnWriteError::Drop
@@ -59,18 +59,18 @@ impl PartitionState {
 
     /// Removes the entries of a segment from the index, unless newer versions are there by now; returns how many left
     /// the cache.
-    fn forget_segment(&self, segment: &Summary) -> u64 {
-        let mut forgotten = 0;
+    fn remove_segment(&self, segment: &Summary) -> u64 {
+        let mut removed = 0;
         for (block_number, summary_entry) in segment.iter() {
             if let (hash, RecordKind::Entry) = parse_summary_entry(summary_entry) {
                 let mut shard = self.shard(hash);
-                let is_forgotten = shard.index.remove(hash, block_number);
+                let is_removed = shard.index.remove(hash, block_number);
                 // DRAM first, RAM may have received a copy meanwhile, which is the only one from here on.
-                let is_left_in_ram = is_forgotten && self.is_dram_first() && shard.memory.detach(hash);
-                forgotten += u64::from(is_forgotten && !is_left_in_ram);
+                let is_left_in_ram = is_removed && self.is_dram_first() && shard.memory.detach(hash);
+                removed += u64::from(is_removed && !is_left_in_ram);
             }
         }
-        forgotten
+        removed
     }
 
     /// Appends the entries of a segment again that the policy keeps.

@@ -13,19 +13,19 @@ pub(super) type Lost = BTreeMap<u64, Vec<u64>>;
 /// Bits of a hash below those that choose the shard.
 const HASH_BELOW_SHARD_BITS: u32 = HASH_BITS - SHARDS.ilog2();
 
-/// The lowest bits of a word: whether the record deletes, and whether it was put beside look-alikes.
+/// The lowest bits of a packed record: whether the record deletes, and whether it was put beside look-alikes.
 const DELETION: u64 = 1;
 const HAS_LOOK_ALIKES: u64 = 1 << 1;
 const FLAG_BITS: u32 = 2;
 
-/// Blocks that the words of one list can distinguish.
+/// Blocks that the packed records of one list can distinguish.
 const BLOCKS_MAX: u64 = 1 << (u64::BITS - FLAG_BITS - HASH_BELOW_SHARD_BITS);
 
 /// A record to be replayed, of a known shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Replayed {
     /// The hash below the shard's bits, at the top; then a block number, replaced by `block_number`; then flags.
-    word: u64,
+    packed: u64,
     /// The block (of the file) that it begins in.
     pub block_number: u64,
 }
@@ -33,7 +33,7 @@ pub(super) struct Replayed {
 impl Replayed {
     /// The uppermost `bits` bits of the hash below those that choose the shard.
     pub fn hash(self, bits: u32) -> u64 {
-        self.word >> (u64::BITS - bits)
+        self.packed >> (u64::BITS - bits)
     }
 
     /// All bits of the hash in summaries, below those that choose the shard.
@@ -42,12 +42,12 @@ impl Replayed {
     }
 
     pub fn kind(self) -> RecordKind {
-        if self.word & DELETION == 0 { RecordKind::Entry } else { RecordKind::Deletion }
+        if self.packed & DELETION == 0 { RecordKind::Entry } else { RecordKind::Deletion }
     }
 
     /// Whether it was put beside others that look alike to the index.
     pub fn has_look_alikes(self) -> bool {
-        self.word & HAS_LOOK_ALIKES != 0
+        self.packed & HAS_LOOK_ALIKES != 0
     }
 }
 
@@ -103,17 +103,17 @@ impl<'a> SegmentGroup<'a> {
         for shard in 1..=SHARDS {
             begins[shard] += begins[shard - 1];
         }
-        let mut words = vec![0; begins[SHARDS]];
+        let mut packed = vec![0; begins[SHARDS]];
         let mut ends = begins;
         self.for_each(&blocks, |entry, block, flags| {
             let (hash, kind) = parse_summary_entry(entry);
             let end = &mut ends[hash.shard()];
-            words[*end] = word(hash, block, flags | kind as u64);
+            packed[*end] = pack(hash, block, flags | kind as u64);
             *end += 1;
         });
         let blocks_per_segment = u64::from(self.geometry.blocks_per_segment());
         let first_blocks = self.segments.iter().map(|segment| segment.first_block).collect();
-        ByShard { first_blocks, blocks_per_segment, first: blocks.start, begins, words }
+        ByShard { first_blocks, blocks_per_segment, first: blocks.start, begins, packed }
     }
 
     /// Calls `visit(entry, block, flags)` for each record of `blocks`, in order; `block` counts from the first of
@@ -143,7 +143,8 @@ impl<'a> SegmentGroup<'a> {
     }
 }
 
-fn word(hash: KeyHash, block: u64, flags: u64) -> u64 {
+/// A record in 8 bytes, as [`Replayed`] has it; `block` counts from the first of its list.
+fn pack(hash: KeyHash, block: u64, flags: u64) -> u64 {
     hash.below_shard(HASH_BELOW_SHARD_BITS) << (u64::BITS - HASH_BELOW_SHARD_BITS)
         | block << FLAG_BITS
         | flags
@@ -165,11 +166,11 @@ pub(super) struct ByShard {
     /// The first block (of the file) of each of the segments.
     first_blocks: Vec<u64>,
     blocks_per_segment: u64,
-    /// The block, counted over all segments, that the words' block numbers start from.
+    /// The block, counted over all segments, that the packed records' block numbers start from.
     first: u64,
     /// Where the records of each shard begin, and where all of them end.
     begins: [usize; SHARDS + 1],
-    words: Vec<u64>,
+    packed: Vec<u64>,
 }
 
 impl ByShard {
@@ -180,10 +181,10 @@ impl ByShard {
 
     /// The records of a shard.
     pub fn records_of(&self, shard: usize) -> impl DoubleEndedIterator<Item = Replayed> + '_ {
-        self.words[self.begins[shard]..self.begins[shard + 1]].iter().map(|word| {
-            let block = self.first + ((word >> FLAG_BITS) & (BLOCKS_MAX - 1));
+        self.packed[self.begins[shard]..self.begins[shard + 1]].iter().map(|packed| {
+            let block = self.first + ((packed >> FLAG_BITS) & (BLOCKS_MAX - 1));
             let segment = self.first_blocks[(block / self.blocks_per_segment) as usize];
-            Replayed { word: *word, block_number: segment + block % self.blocks_per_segment }
+            Replayed { packed: *packed, block_number: segment + block % self.blocks_per_segment }
         })
     }
 }

@@ -61,22 +61,24 @@ impl Dealt {
     /// Replays the records. `hash_bits`: the bits of a hash that the index knows.
     pub fn replay(mut self, hash_bits: u32, is_dram_first: bool) -> ReplayedShard {
         let (mut left, mut entries) = (ReplayedShard::default(), 0);
-        // A word for each record, which is sorted faster than the record: the bits of the hash that differ within a
+        // A sort key for each record, which is sorted faster than the record: the bits of the hash that differ within a
         // part, then the record's number in it. That number has at least 23 bits, and 34 in a shard of that many
         // records.
         let number_bits = u64::BITS - (hash_bits - self.bits);
-        let number = |word: u64| (word & ((1 << number_bits) - 1)) as usize;
-        let (mut records, mut words, mut alike) = (Vec::new(), Vec::new(), Vec::with_capacity(SAME_HASH_MAX));
+        let number = |sort_key: u64| (sort_key & ((1 << number_bits) - 1)) as usize;
+        let (mut records, mut sort_keys, mut alike) =
+            (Vec::new(), Vec::new(), Vec::with_capacity(SAME_HASH_MAX));
         for part in self.begins.windows(2) {
             records.clear();
             records.extend_from_slice(&self.records[part[0]..part[1]]);
-            let word = |(i, record): (usize, &Replayed)| record.hash(hash_bits) << number_bits | i as u64;
-            words.clear();
-            words.extend(records.iter().enumerate().map(word));
-            words.sort_unstable();
-            for same in words.chunk_by(|a, b| a >> number_bits == b >> number_bits) {
-                same.iter()
-                    .for_each(|word| left.replay_one(records[number(*word)], is_dram_first, &mut alike));
+            let sort_key = |(i, record): (usize, &Replayed)| record.hash(hash_bits) << number_bits | i as u64;
+            sort_keys.clear();
+            sort_keys.extend(records.iter().enumerate().map(sort_key));
+            sort_keys.sort_unstable();
+            for same in sort_keys.chunk_by(|a, b| a >> number_bits == b >> number_bits) {
+                same.iter().for_each(|sort_key| {
+                    left.replay_one(records[number(*sort_key)], is_dram_first, &mut alike)
+                });
                 // They overwrite records that are already copied to `records`.
                 for entry in alike.drain(..) {
                     self.records[entries] = entry;

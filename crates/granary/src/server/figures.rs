@@ -79,6 +79,18 @@ const FIGURES: &[(&str, &str, Kind, &str)] = &[
         Counter,
         "With compression: bytes that are kept of them",
     ),
+    (
+        "granary.codec_versions",
+        "compression_versions",
+        Gauge,
+        "Dictionaries for compression that items are compressed with now",
+    ),
+    (
+        "granary.codec_trainings",
+        "compression_trainings",
+        Counter,
+        "Dictionaries for compression that were trained",
+    ),
     ("granary.codec_bytes", "ram_compression_bytes", Gauge, "RAM that compression takes"),
     ("granary.corrupt_blocks", "flash_blocks_corrupt", Counter, "Blocks that failed their check"),
     ("granary.write_errors", "flash_write_errors", Counter, "Writes to flash that failed"),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Each figure, and its column.
-const FIGURES: [(&str, &str); 36] = [
+const FIGURES: [(&str, &str); 38] = [
     ("keys_requested_total", "keys_requested"),
     ("keys_hit_total", "keys_hit"),
     ("keys_expired_total", "keys_expired"),
@@ -24,6 +24,7 @@ const FIGURES: [(&str, &str); 36] = [
     ("put_bytes_total", "bytes_put"),
     ("write_amplification", "write_amplification"),
     ("compression_ratio", "compression_ratio"),
+    ("compression_versions", "compression_versions"),
     ("compression_trainings_total", "compression_trainings"),
     ("flash_blocks_corrupt_total", "flash_blocks_corrupt"),
     ("entries_dropped_total", "entries_dropped"),
@@ -43,6 +44,7 @@ const FIGURES: [(&str, &str); 36] = [
     ("ram_memory_bytes", "memory_bytes"),
     ("ram_block_bytes", "block_bytes"),
     ("ram_buffer_bytes", "buffer_bytes"),
+    ("ram_compression_bytes", "compression_memory"),
     ("last_successful_update_seconds", "toUnixTimestamp(last_successful_update_time)"),
 ];
 

@@ -6,6 +6,7 @@ mod rocksdb;
 mod seed;
 mod study;
 mod values;
+mod verdicts;
 
 pub use codec::stored_by_zstd;
 pub use study::{Findings, Study, StudyError};

@@ -4,17 +4,16 @@ use super::codec::CODECS;
 use super::rocksdb::Order;
 use super::seed::CONTENDERS;
 use super::study::{Findings, StudyError};
+use super::verdicts::{DECODE_US_WANTED, ENCODE_US_WANTED};
 use crate::{Report, Samples, bars};
 use std::path::Path;
 
 /// Places of Snappy and of zstd with a dictionary in [`CODECS`].
 const SNAPPY: usize = 0;
-const TRAINED: usize = 2;
+pub(super) const TRAINED: usize = 2;
 
 /// How many times smaller than Snappy's the stored bytes should be.
 const WANTED: [(&str, f64); 3] = [("mdn", 4.0), ("crates", 2.0), ("movies", 3.5)];
-const ENCODE_US_WANTED: f64 = 2.5;
-const DECODE_US_WANTED: f64 = 0.8;
 
 const INTRODUCTION: &str = include_str!("introduction.md");
 const SEED: &str = include_str!("seed.md");
@@ -190,8 +189,10 @@ impl Findings {
             "<!-- Written by `granary study compression`. Change the program, not this page. -->\n\n\
              # Compression of values: bytes, time, and what it is worth\n{warning}\n{CHOICE}\n{INTRODUCTION}\n{notes}\n\n\
              ## Codecs on real values\n\nBytes of values over bytes stored:\n\n{sizes}\n\n\
-             ![Bytes stored](compression.svg)\n\nTime of a core:\n\n{times}\n\n{SEED}\n{seed}\n\n{PAGES}\n{pages}\n",
+             ![Bytes stored](compression.svg)\n\nTime of a core:\n\n{times}\n\n{verdict} {SEED}\n{seed}\n\n{seed_verdict}\n\n{PAGES}\n{pages}\n",
+            verdict = self.codec_verdict(),
             seed = self.seed().markdown(),
+            seed_verdict = self.seed_verdict(),
         )
     }
 

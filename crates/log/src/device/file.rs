@@ -24,10 +24,10 @@ pub enum Access {
 /// When a file takes its space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Space {
-    /// At once: writes never run out of space.
+    /// All space is reserved when the file is made: writes never run out of it.
     #[default]
     Reserved,
-    /// As it is written.
+    /// The file takes space as it is written.
     Thin,
 }
 
@@ -140,7 +140,7 @@ impl FileDevice {
     ///
     /// # Errors
     /// The operating system refuses.
-    pub fn forget_cached(&self) -> io::Result<()> {
+    pub fn drop_cached(&self) -> io::Result<()> {
         if self.access == Access::Buffered {
             fs::fadvise(&self.descriptor, 0, None, fs::Advice::DontNeed)?;
         }

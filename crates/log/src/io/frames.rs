@@ -17,7 +17,7 @@ pub(super) const fn bytes_each(read_bytes_max: usize) -> usize {
 const _: () = assert!(READ_DEPTH == u64::BITS as usize, "a frame has a bit");
 
 impl Frames {
-    /// All of them, free.
+    /// Frames that are all free.
     pub fn new() -> Self {
         Self { free: u64::MAX }
     }

@@ -23,6 +23,8 @@ pub struct ReadQueue {
     backend: Backend,
     event: Option<Arc<OwnedFd>>,
     buffer_bytes: usize,
+    /// The buffer for reads that `poll` makes itself, once there was one.
+    plain: Option<AlignedBuffer>,
     _thread_bound: std::marker::PhantomData<*const ()>,
 }
 
@@ -56,7 +58,7 @@ impl ReadQueue {
             (None, _) | (_, Engine::Plain) => Backend::Plain,
         };
         let _thread_bound = std::marker::PhantomData;
-        Self { waiting: VecDeque::new(), backend, event, buffer_bytes, _thread_bound }
+        Self { waiting: VecDeque::new(), backend, event, buffer_bytes, plain: None, _thread_bound }
     }
 
     /// Readable after a read has completed. Watch it edge-triggered, or read it before each [`poll`](Self::poll); then
@@ -156,9 +158,9 @@ impl ReadQueue {
             }
         }
         // Aligned, for the device may be a file opened with O_DIRECT.
-        let (mut buffer, mut next) = (None, Vec::new());
+        let mut next = Vec::new();
         while let Some((Extent { offset, len }, ticket)) = self.waiting.pop_front() {
-            let buffer = buffer.get_or_insert_with(|| AlignedBuffer::zeroed(self.buffer_bytes));
+            let buffer = self.plain.get_or_insert_with(|| AlignedBuffer::zeroed(self.buffer_bytes));
             let bytes = &mut buffer[..len];
             let result = device.read_at(offset, bytes);
             next.extend(done(ticket, result.map(|()| &*bytes)));

@@ -87,7 +87,7 @@ impl Ring {
         self.count
     }
 
-    /// Of these, the reads that the kernel may be at.
+    /// Reads that were begun and that the kernel may be at.
     pub(super) fn in_flight(&self) -> usize {
         self.count - self.reaped.len()
     }

@@ -8,13 +8,17 @@ use std::sync::atomic::{AtomicI64, Ordering};
 struct Counting;
 static ALLOCATED: AtomicI64 = AtomicI64::new(0);
 static MOST: AtomicI64 = AtomicI64::new(0);
+static CALLS: AtomicI64 = AtomicI64::new(0);
 
 thread_local! {
     static OWN: Cell<i64> = const { Cell::new(0) };
+    static OWN_CALLS: Cell<i64> = const { Cell::new(0) };
 }
 
 fn add(bytes: usize) {
     OWN.set(OWN.get() + bytes as i64);
+    OWN_CALLS.set(OWN_CALLS.get() + 1);
+    CALLS.fetch_add(1, Ordering::Relaxed);
     let now = ALLOCATED.fetch_add(bytes as i64, Ordering::Relaxed) + bytes as i64;
     MOST.fetch_max(now, Ordering::Relaxed);
 }
@@ -64,4 +68,16 @@ pub fn allocated_by_this_thread() -> i64 {
 #[allow(dead_code, reason = "each test uses its part")]
 pub fn allocated() -> i64 {
     ALLOCATED.load(Ordering::Relaxed)
+}
+
+/// How often memory was allocated so far, by all threads.
+#[allow(dead_code, reason = "each test uses its part")]
+pub fn allocations() -> i64 {
+    CALLS.load(Ordering::Relaxed)
+}
+
+/// How often this thread has allocated memory so far.
+#[allow(dead_code, reason = "each test uses its part")]
+pub fn allocations_by_this_thread() -> i64 {
+    OWN_CALLS.get()
 }

@@ -75,7 +75,7 @@ struct Shared {
     /// There are trims: what waits is to give way.
     has_trims: AtomicBool,
     /// The client has gone: what it had asked for must not come behind what it asks for on another connection.
-    are_given_up: AtomicBool,
+    are_cancelled: AtomicBool,
 }
 
 impl Shared {
@@ -134,14 +134,14 @@ impl Changes {
         self.thread.is_some()
     }
 
-    /// Gives up all that wait, and what is left of the one under way. They end with ESHUTDOWN.
-    pub fn give_up(&self) {
-        self.shared.are_given_up.store(true, Ordering::Release);
+    /// Cancels all that wait, and what is left of the one under way. They end with ESHUTDOWN.
+    pub fn cancel(&self) {
+        self.shared.are_cancelled.store(true, Ordering::Release);
     }
 
-    /// Whether they [are](Self::give_up).
-    pub fn are_given_up(&self) -> bool {
-        self.shared.are_given_up.load(Ordering::Acquire)
+    /// Whether they [are cancelled](Self::cancel).
+    pub fn are_cancelled(&self) -> bool {
+        self.shared.are_cancelled.load(Ordering::Acquire)
     }
 
     /// Leaves a change to the thread, which is [ready](Self::is_ready).
@@ -162,7 +162,7 @@ impl Changes {
 
 impl Drop for Changes {
     fn drop(&mut self) {
-        self.give_up();
+        self.cancel();
         self.shared.lock().ends = true;
         self.shared.changed.notify_one();
         // A panic of the thread was printed by it; there is nothing to add.
@@ -173,7 +173,7 @@ impl Drop for Changes {
 fn run_changes(volume: &Volume, finished: &Arc<Finished>, shared: &Shared) {
     let mut io = Io::new();
     while let Some(waiting) = shared.next() {
-        let policy = WaitPolicy::fail_after(ROOM_WAIT_MAX).cancelled_by(&shared.are_given_up);
+        let policy = WaitPolicy::fail_after(ROOM_WAIT_MAX).cancelled_by(&shared.are_cancelled);
         let gives_way = !waiting.is_trim() && waiting.since.elapsed() < GIVES_WAY_MAX;
         let policy = if gives_way { policy.interruptible_by(&shared.has_trims) } else { policy };
         let made = waiting.change.make(volume, &mut io, policy);

@@ -77,7 +77,7 @@ impl VolumeSession {
 
     /// Makes a change, now or later. If it is forced it is completed when it is durable.
     fn change(&mut self, tag: Tag, change: Change<'_>, is_forced: bool, completions: &mut Completions) {
-        if self.changes.are_given_up() {
+        if self.changes.are_cancelled() {
             self.times.end(tag, &self.volume);
             return completions.finish(tag, Err(Errno::Shutdown));
         }
@@ -190,7 +190,7 @@ impl Session for VolumeSession {
     }
 
     fn client_has_gone(&mut self) {
-        self.changes.give_up();
+        self.changes.cancel();
     }
 
     fn event(&self) -> Option<BorrowedFd<'_>> {

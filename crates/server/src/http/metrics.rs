@@ -132,6 +132,9 @@ const FIGURES: &[OfDictionary] = &[
     ("compression_ratio", Gauge, "Bytes of rows that were put over bytes kept of them", |s| {
         s.compression_ratio
     }),
+    ("compression_versions", Gauge, "Dictionaries for compression that rows are compressed with now", |s| {
+        s.compression_versions as f64
+    }),
     ("compression_trainings", Counter, "Dictionaries for compression that were trained", |s| {
         s.compression_trainings as f64
     }),
@@ -165,11 +168,12 @@ const FIGURES: &[OfDictionary] = &[
     ("source_queue", Gauge, "Requests that wait for a connection to the source", |s| s.source_queue as f64),
     ("source_failures_in_a_row", Gauge, "Failures since the source last answered", |s| s.error_count as f64),
     ("elements", Gauge, "Entries, absent and expired ones too", |s| s.element_count as f64),
-    ("ram_bytes", Gauge, "RAM: index, RAM tier, write buffers", |s| s.bytes_allocated as f64),
+    ("ram_bytes", Gauge, "RAM: index, RAM tier, write buffers, compression", |s| s.bytes_allocated as f64),
     ("ram_index_bytes", Gauge, "RAM of the index alone", |s| s.index_bytes as f64),
     ("ram_memory_bytes", Gauge, "RAM of the RAM tier, entries and blocks", |s| s.memory_bytes as f64),
     ("ram_block_bytes", Gauge, "RAM of its blocks alone", |s| s.block_bytes as f64),
     ("ram_buffer_bytes", Gauge, "RAM of write buffers alone", |s| s.buffer_bytes as f64),
+    ("ram_compression_bytes", Gauge, "RAM that compression takes", |s| s.compression_bytes as f64),
     ("last_successful_update_seconds", Gauge, "Unix time of the source's last answer", |s| {
         s.last_successful_update_time as f64
     }),

@@ -80,7 +80,7 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Pair<'_, S> {
         let (Some(help), Some(flash)) = (help, &mine.shared.flash) else {
             return finish(mine, io, scratch, 1);
         };
-        order(&mut scratch.probes, &mut scratch.spare);
+        order(&mut scratch.probes, &mut scratch.sorting);
         // Probes of one block stay together.
         let middle = scratch.probes[scratch.probes.len() / 2].block;
         let upper = scratch.probes.split_off(scratch.probes.partition_point(|probe| probe.block < middle));
@@ -117,12 +117,12 @@ fn look_half_up<S: FnMut(usize, Outcome<'_>)>(
     let reads = io.read_ahead(&flash.log, &begun.extents);
     begun.truncate(reads.begun());
     lookup.plan(scratch, first_end..keys.end);
-    let mut for_other = std::mem::take(&mut scratch.spare);
+    let mut for_other = std::mem::take(&mut scratch.sorting.spare);
     for_other.clear();
     for_other.extend(scratch.probes.extract_if(.., |probe| (probe.block < middle) != (side == Side::Lower)));
     let mut from_other = meeting.exchange(side, for_other);
     scratch.probes.append(&mut from_other);
-    scratch.spare = from_other;
+    scratch.sorting.spare = from_other;
     fetch_with(lookup, flash, reads, &begun, scratch);
     fetch_long(lookup, flash, io, scratch);
 }

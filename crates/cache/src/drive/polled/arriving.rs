@@ -1,7 +1,7 @@
 //! Delivers completed reads to the keys that wait for them.
 
 use super::opening::open_reads;
-use super::waiting::{PendingKey, Read, Tables};
+use super::waiting::{LiftedKey, Read, Tables};
 use crate::drive::blocking::fetch_long;
 use crate::drive::io::Io;
 use crate::flash::Flash;
@@ -11,7 +11,7 @@ use crate::limits::{LOOKUP_ROUNDS_MAX, SIDE_BY_SIDE};
 use crate::lookup::{ArrivedBlock, FalsePositive, LongEntry, Lookup, Outcome, Probe, ReadBlocks, Scratch};
 use crate::partition_state::PartitionState;
 use granary_log::Extent;
-use granary_log::sync::atomic::AtomicBool;
+use granary_log::sync::atomic::{AtomicBool, Ordering};
 
 /// Handles completed reads of one partition.
 pub(super) struct Arriving<'a> {
@@ -101,14 +101,17 @@ impl<'a> Arriving<'a> {
         lookup.take_block(self.flash, block, &probes[..same.len()], scratch);
         let geometry = self.flash.log.geometry();
         let longest = Io::extent_bytes_max(geometry.block_size());
-        let fits =
-            |entry: &mut LongEntry| blocks_spanned(geometry, entry.len) * geometry.block_size() <= longest;
-        let long = scratch.long.extract_if(.., fits);
-        let begun: Vec<LongEntry> = long.filter(|entry| !lookup.is_resolved(entry.probe.key)).collect();
+        let is_too_long =
+            |entry: &mut LongEntry| blocks_spanned(geometry, entry.len) * geometry.block_size() > longest;
+        let mut long = std::mem::take(&mut scratch.long);
         // Entries longer than any read are waited for.
+        scratch.long.extend(long.extract_if(.., is_too_long));
         fetch_long(&mut lookup, self.flash, io, scratch);
         lookup.count();
-        for LongEntry { probe, sequence, len } in begun {
+        for LongEntry { probe, sequence, len } in long.drain(..) {
+            if resolved[probe.key as usize].load(Ordering::Relaxed) {
+                continue;
+            }
             let blocks = blocks_spanned(geometry, len);
             let extent = Extent { offset: geometry.offset(probe.block), len: blocks * geometry.block_size() };
             let opening = self.tables.open(extent, sequence, read.instance);
@@ -119,6 +122,7 @@ impl<'a> Arriving<'a> {
             read.record_len = Some(len);
             read.probes.push(Probe { key: id, ..probe });
         }
+        scratch.long = long;
         for (probe, resolved) in same.iter().zip(resolved) {
             self.tables.waiting[probe.key as usize].answered = resolved.into_inner();
         }
@@ -164,10 +168,9 @@ impl<'a> Arriving<'a> {
 
     /// Plans a key again that was not found where the index pointed.
     fn look_again(&mut self, scratch: &mut Scratch, id: u32, sink: &mut dyn FnMut(u64, Outcome<'_>)) {
-        // Taken out of the table while it is planned, for it may begin to wait again.
-        let PendingKey { ticket, bytes, hash, round, false_positives, .. } = self.tables.lift(id);
         scratch.begin();
-        scratch.false_positives.extend_from_slice(&false_positives);
+        // Taken out of the table while it is planned, for it may begin to wait again.
+        let LiftedKey { ticket, bytes, hash, round } = self.tables.lift(id, &mut scratch.false_positives);
         let keys = [Key::hashed(hash, &bytes)];
         let resolved = [AtomicBool::new(false)];
         let sink = |_, outcome: Outcome<'_>| sink(ticket, outcome);
@@ -177,6 +180,6 @@ impl<'a> Arriving<'a> {
             open_reads(&mut lookup, self.flash, scratch, self.tables, self.opened, round + 1, |_, _| id);
         }
         lookup.count();
-        self.tables.put_back(id, ticket, bytes, hash);
+        self.tables.put_back(id, bytes);
     }
 }

@@ -26,6 +26,14 @@ impl PendingKey {
     }
 }
 
+/// A key that is planned again.
+pub(super) struct LiftedKey {
+    pub ticket: u64,
+    pub bytes: Vec<u8>,
+    pub hash: KeyHash,
+    pub round: usize,
+}
+
 /// A read of neighbouring blocks of one segment.
 #[derive(Default)]
 pub(super) struct Read {
@@ -69,15 +77,19 @@ impl Tables {
         id
     }
 
-    /// Takes out a key whose reads have all completed, to be planned again under the same number.
-    pub fn lift(&mut self, id: u32) -> PendingKey {
-        std::mem::take(&mut self.waiting[id as usize])
+    /// Takes out a key whose reads have all completed, to be planned again under the same number, and moves its false
+    /// positives to `false_positives`.
+    pub fn lift(&mut self, id: u32, false_positives: &mut Vec<FalsePositive>) -> LiftedKey {
+        let PendingKey { ticket, bytes, hash, round, .. } = &mut self.waiting[id as usize];
+        let lifted = LiftedKey { ticket: *ticket, bytes: std::mem::take(bytes), hash: *hash, round: *round };
+        false_positives.append(&mut self.waiting[id as usize].false_positives);
+        lifted
     }
 
-    /// Puts back a key that was lifted: it waits for other reads now, or has its outcome.
-    pub fn put_back(&mut self, id: u32, ticket: u64, bytes: Vec<u8>, hash: KeyHash) {
+    /// Puts back the bytes of a key that was lifted: it waits for other reads now, or has its outcome.
+    pub fn put_back(&mut self, id: u32, bytes: Vec<u8>) {
         let waiting = &mut self.waiting[id as usize];
-        (waiting.ticket, waiting.bytes, waiting.hash) = (ticket, bytes, hash);
+        waiting.bytes = bytes;
         if waiting.reads == 0 {
             self.dismiss(id);
         }
