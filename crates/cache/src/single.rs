@@ -78,7 +78,7 @@ impl Cache {
     /// Stores a value that expires after `ttl`, to the second: it may be there for a second longer.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert).
+    /// The value is not kept, and the key no longer has one.
     pub fn insert_with_ttl(&self, key: &[u8], value: &[u8], ttl: Duration) -> Result<(), Refusal> {
         self.insert_until(key, value, end_of(ttl))
     }

@@ -152,7 +152,8 @@ impl SingleFlight {
         deleted
     }
 
-    /// As [`change`](Self::change), for all keys: where a made value may have come between, `change` is done once more.
+    /// Changes all keys, like [`change`](Self::change): if a made value may have come between, `change` is called once
+    /// more.
     pub fn change_all<E>(&self, change: impl Fn() -> Result<(), E>) -> Result<(), E> {
         let before = self.stored();
         self.cancel_all();
@@ -228,7 +229,7 @@ impl Flight {
         state.value.clone()
     }
 
-    /// As [`wait`](Self::wait), for a task.
+    /// Like [`wait`](Self::wait), for a task.
     #[cfg(feature = "async")]
     pub async fn wait_async(&self) -> Option<Vec<u8>> {
         let number = {

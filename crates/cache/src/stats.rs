@@ -113,11 +113,11 @@ stats! {
     sizes {
         /// Entries that left the cache from RAM because others needed their room.
         evicted_memory,
-        /// Of these, those that were not read since they were put.
+        /// The entries of `evicted_memory` that were not read since they were put.
         evicted_unfetched,
         /// Entries that left the cache from RAM after they had expired.
         expired_memory,
-        /// Of these, those that were not read since they were put.
+        /// The entries of `expired_memory` that were not read since they were put.
         expired_unfetched,
         /// Entries now: live ones in the index, and those in RAM only; not the copies in RAM of entries whose place on
         /// flash was reused.

@@ -355,6 +355,6 @@ impl Definition {
 }
 
 impl Lifetime {
-    /// Never expires.
+    /// The lifetime of rows that never expire.
     pub const FOREVER: Lifetime = Lifetime { min_seconds: 0, max_seconds: 0 };
 }

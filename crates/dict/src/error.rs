@@ -211,7 +211,7 @@ pub struct DictError {
 /// What an error of a source means for other requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
-    /// As the code says.
+    /// The error's code tells.
     Unsaid,
     /// There is no connection: other requests fail, too.
     Outage,

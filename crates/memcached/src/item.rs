@@ -75,7 +75,7 @@ pub enum Token {
     Sent,
 }
 
-/// All of an item except its data.
+/// What an item has beside its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The client's own bits.
@@ -100,7 +100,7 @@ pub struct Header {
 /// An item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item<'a> {
-    /// All except the data.
+    /// What it has beside its data.
     pub header: Header,
     /// Its value.
     pub data: &'a [u8],

@@ -5,9 +5,9 @@ use granary_dialect::{Error, Result};
 /// The statements that a user may run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Access {
-    /// Those that leave dictionaries and databases as they are.
+    /// Statements that leave dictionaries and databases as they are.
     ReadOnly,
-    /// All.
+    /// All statements.
     #[default]
     Full,
 }

@@ -384,7 +384,7 @@ impl Session {
     }
 
     /// Like [`add_dictionaries`](Self::add_dictionaries), for the dictionaries that could not be made when last tried.
-    /// Those dropped or replaced since are left alone.
+    /// Dictionaries that were dropped or replaced since are left alone.
     ///
     /// # Errors
     /// The errors of [`add_dictionaries`](Self::add_dictionaries).

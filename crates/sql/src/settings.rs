@@ -16,7 +16,7 @@ pub struct Setting {
     pub name: &'static str,
     /// ClickHouse's name of its type.
     pub type_name: &'static str,
-    /// As text; for a setting that depends on the machine, the value that 0 means.
+    /// The default, as text; for a setting that depends on the machine, the value that 0 means.
     pub default: &'static str,
     pub description: &'static str,
     effect: SettingEffect,

@@ -11,7 +11,7 @@ use std::time::Instant;
 /// their length.
 ///
 /// # Errors
-/// As the kernel returns them to the caller: `ENOSPC` for a write without room, `EIO` for damage.
+/// The code that the kernel returns to its caller: `ENOSPC` for a write without room, `EIO` for damage.
 pub fn answer(volume: &Volume, io: &mut Io, request: Request, buffer: &mut [u8]) -> Result<u64, Errno> {
     let Request { kind, offset, len, is_forced } = request;
     let began = Instant::now();

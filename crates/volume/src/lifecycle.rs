@@ -23,10 +23,10 @@ impl Volume {
         Self::make(folder, name, config, check_unused)
     }
 
-    /// As [`create`](Self::create), on a device that may have data on it, which is lost.
+    /// Like [`create`](Self::create), on a device that may have data on it, which is lost.
     ///
     /// # Errors
-    /// As [`create`](Self::create), but for the data.
+    /// The errors of [`create`](Self::create), but for data on the device.
     pub fn create_over(folder: &Path, name: &str, config: &Config) -> Result<(), Error> {
         Self::make(folder, name, config, wipe)
     }

@@ -187,7 +187,7 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> AsyncCache<K, V, C> {
     /// Stores a value that expires after `ttl`, to the second.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     pub fn insert_with_ttl(&self, key: &K, value: &V, ttl: Duration) -> Result<(), Error> {
         self.0.typed.insert_with_ttl(key, value, ttl)
     }

@@ -48,9 +48,9 @@ enum Stage {
     Early,
     /// Values for a later dictionary.
     Collecting,
-    /// None: a dictionary is being trained.
+    /// No values: a dictionary is being trained.
     Training,
-    /// None, until the ratio falls or it is time to try again.
+    /// No values, until the ratio falls or it is time to try again.
     Watching,
 }
 

@@ -10,7 +10,7 @@ use granary_log::{Extent, Location};
 /// Reads that were begun before all keys were planned: whole ranges of the device.
 #[derive(Default)]
 pub(crate) struct BegunReads {
-    /// Ascending, and all of one length.
+    /// The ranges, ascending, and all of one length.
     pub extents: Vec<Extent>,
     /// The segment that each of their blocks was read as.
     pub sequences: Vec<u64>,

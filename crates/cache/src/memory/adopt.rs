@@ -30,7 +30,7 @@ pub(crate) enum FlashCopy {
     Present,
     /// It is in RAM only.
     Absent,
-    /// As its flags tell.
+    /// The entry's flags tell whether it is on flash.
     AsFlagged,
     /// Flash may have a newer version: the entry is dropped.
     Superseded,

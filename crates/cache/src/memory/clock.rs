@@ -41,7 +41,7 @@ pub(crate) enum Protected {
     Fresh,
     /// The newest one: the oldest leave, whatever they are.
     Newest,
-    /// None: the oldest leave, whatever they are.
+    /// No entry is spared: the oldest leave, whatever they are.
     Nothing,
 }
 

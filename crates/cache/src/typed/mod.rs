@@ -97,7 +97,7 @@ impl<K: ?Sized, V, C> TypedCache<K, V, C> {
     /// Waits until what was put is written to the device; see [`Cache::flush`].
     ///
     /// # Errors
-    /// As of [`Cache::flush`](crate::Cache::flush).
+    /// The device refused entries: see [`Cache::flush`](crate::Cache::flush).
     pub fn flush(&self) -> Result<(), Error> {
         self.cache.flush()
     }
@@ -113,7 +113,7 @@ impl<K: ?Sized, V, C> TypedCache<K, V, C> {
     /// Stops cleanly: the cache is warm when it is opened again.
     ///
     /// # Errors
-    /// As [`Cache::close`].
+    /// The cache could not be stopped cleanly: see [`Cache::close`].
     pub fn close(self) -> Result<(), Error> {
         self.into_inner().close()
     }
@@ -176,7 +176,7 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> TypedCache<K, V, C> {
     /// Stores a value that expires after `ttl`, to the second.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     pub fn insert_with_ttl(&self, key: &K, value: &V, ttl: Duration) -> Result<(), Error> {
         self.insert_until(key, value, end_of(ttl))
     }

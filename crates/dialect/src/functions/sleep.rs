@@ -23,7 +23,7 @@ pub enum Sleeper {
     Row,
 }
 
-/// Both.
+/// Both functions.
 pub const SLEEPERS: [Sleeper; 2] = [Sleeper::Block, Sleeper::Row];
 
 impl Sleeper {

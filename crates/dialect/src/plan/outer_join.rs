@@ -113,7 +113,7 @@ pub enum Unmatched {
 }
 
 impl Unmatched {
-    /// As the query's settings say.
+    /// The value that the query's settings ask for.
     pub fn of(config: &ConfigOptions) -> Self {
         let settings = config.extensions.get::<QuerySettings>();
         match settings.is_some_and(|settings| settings.join_use_nulls) {

@@ -55,14 +55,14 @@ pub struct Column {
 /// AS, after CREATE TABLE.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rows {
-    /// None.
+    /// The table begins empty.
     None,
     /// The rows of a query.
     Query {
         /// Number of tokens before the query.
         head: usize,
     },
-    /// None, with the columns of another table.
+    /// The table begins empty, with the columns of another one.
     Like(Name),
 }
 

@@ -4,7 +4,7 @@ use super::command::Command;
 use super::token_cursor::TokenCursor;
 use crate::error::{Error, Result};
 
-/// Their first words, and the error message.
+/// Refused statements: their first words, and the error message.
 const REFUSED: &[(&[&str], &str)] = &[
     (
         &["CREATE", "TEMPORARY", "TABLE"],
@@ -25,7 +25,7 @@ const REFUSED: &[(&[&str], &str)] = &[
     (&["ATTACH", "VIEW"], DETACHED),
 ];
 
-/// Those whose first words other statements share, tried last.
+/// Refused statements whose first words others share that are known: they are tried last.
 const UNKNOWN: &[(&[&str], &str)] = &[
     (
         &["SHOW"],

@@ -4,7 +4,7 @@ use crate::config::FullLoadLayout;
 
 /// The children of each key that has some.
 pub struct Children {
-    /// Ascending, each once.
+    /// The keys that have children, ascending, each once.
     parents: Vec<u64>,
     /// Where the children of each parent begin; one more than there are parents.
     starts: Vec<u32>,

@@ -25,7 +25,7 @@ enum Family {
 
 /// Networks as a line of addresses: all addresses from one start to the next belong to the same row.
 pub(super) struct Networks {
-    /// In order, the least address first.
+    /// The starts, in ascending order.
     starts: Vec<u128>,
     /// The row of the smallest network at each start, or `NOWHERE`.
     places: Vec<u32>,

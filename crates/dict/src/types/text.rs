@@ -25,7 +25,7 @@ pub(crate) fn text_to_fixed(data_type: &DataType, text: &str) -> Result<Fixed, D
 /// Like [`text_to_fixed`], for a field of a text format, where times are read as people write them.
 ///
 /// # Errors
-/// As [`text_to_fixed`], with the reason why a text is no time.
+/// The errors of [`text_to_fixed`], with the reason why a text is no time.
 pub(crate) fn lenient_to_fixed(data_type: &DataType, text: &str) -> Result<Fixed, DictError> {
     let number = match data_type.inner() {
         DataType::DateTime { tz } => {

@@ -17,9 +17,9 @@ struct Segment {
 /// How records are packed in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// One after the other, without waste.
+    /// Records follow each other without waste.
     Tight,
-    /// As in Granary's log: in blocks of this many bytes. A record that does not fit the rest of a block begins
+    /// Records lie in blocks of this many bytes, as in Granary's log. A record that does not fit the rest of a block begins
     /// another one; one that is longer than a block leaves the rest of its last block unused.
     Blocks(u32),
 }

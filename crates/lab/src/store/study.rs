@@ -38,7 +38,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// All of them.
+    /// All parts.
     pub const ALL: [Self; 5] = [Self::Blocks, Self::Large, Self::Model, Self::Division, Self::Skewed];
 
     /// Its name.

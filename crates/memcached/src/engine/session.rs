@@ -308,7 +308,7 @@ impl Session {
         self.keys_fit = (2 * self.keys_fit).min(KEYS_PER_BATCH);
     }
 
-    /// So many keys are looked up.
+    /// Notes that `count` keys are looked up.
     pub(super) fn take_keys(&mut self, count: usize) {
         self.keys_left -= count;
     }
@@ -414,7 +414,7 @@ impl Session {
         &self.output.bytes[self.output.sent..]
     }
 
-    /// So many bytes of the replies were sent.
+    /// Notes that `len` bytes of the replies were sent.
     pub fn sent(&mut self, len: usize) {
         self.output.sent(len);
     }

@@ -8,7 +8,7 @@ use crate::limits::{GET_BLANKS_MAX, GET_LINE_BYTES_MAX, LINE_BYTES_MAX};
 /// What a client may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Everything.
+    /// It may send all commands.
     Granted,
     /// Log in only, by a `set` with `user password` for its value.
     LoginFirst,

@@ -19,7 +19,7 @@ pub struct Exptime(pub i32);
 /// How an item is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Always.
+    /// Whether there is an item of the key or not.
     Set,
     /// If there is no item of the key.
     Add,

@@ -50,7 +50,7 @@ pub enum MissReason {
 /// What a change does to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing.
+    /// Leaves it as it is.
     Leave,
     /// Deletes it, also if the lookup found nothing: the index may have lost a version that is still on flash, which
     /// the next recovery would find.

@@ -56,7 +56,7 @@ pub(super) enum Pause {
     Room,
     /// All connections together have used up their memory budget.
     Memory,
-    /// As many BLOCK_STATUSes were begun as one turn begins.
+    /// This turn has begun the most BLOCK_STATUSes that one may.
     AnotherCall,
     /// The connection ends.
     Ended(Ending),

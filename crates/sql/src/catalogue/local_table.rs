@@ -18,7 +18,7 @@ pub const VIEW: &str = "View";
 /// A table and its rows, in the order in which they came.
 #[derive(Debug)]
 pub struct LocalTable {
-    /// As CREATE TABLE said it, for `system.tables`.
+    /// The engine as CREATE TABLE named it, for `system.tables`.
     pub engine: String,
     /// The clauses after the columns in the statement that makes it.
     clauses: Vec<String>,

@@ -117,7 +117,7 @@ impl Table {
         format!("{}{}{}{}\n", " ".repeat(self.margin + 1), ends[0], pieces.join(ends[1]), ends[2])
     }
 
-    /// As many lines as the tallest cell.
+    /// A row, which has as many lines as its tallest cell.
     fn row(&self, row: usize) -> String {
         let heights = self.columns.iter().map(|column| column.cells[row].split_terminator('\n').count());
         let mut text = String::new();

@@ -69,7 +69,7 @@ fn open(file: File, wanted: &ParquetRequest<'_>) -> Result<Builder> {
 /// The wanted keys, in the file's type.
 struct WantedKeys {
     converter: RowConverter,
-    /// As order-preserving bytes, sorted.
+    /// The keys as order-preserving bytes, sorted.
     keys: Vec<Vec<u8>>,
 }
 

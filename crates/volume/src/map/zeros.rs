@@ -15,7 +15,7 @@ pub(super) fn zeros<T: FromZeros>(count: u64) -> Result<Box<[T]>, MapError> {
     <[T]>::new_box_zeroed_with_elems(elements).map_err(|_| no_memory::<T>(count))
 }
 
-/// As above, for the atomics of the model checker.
+/// Returns `count` zeros: atomics of the model checker.
 #[cfg(feature = "shuttle")]
 pub(super) fn zeros<T: Default>(count: u64) -> Result<Box<[T]>, MapError> {
     let elements = usize::try_from(count).map_err(|_| no_memory::<T>(count))?;

@@ -181,7 +181,7 @@ fn wrapped(given: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
 /// Two columns of arrays with comparable items.
 struct Both {
     lists: [datafusion::arrow::array::ListArray; 2],
-    /// Those of the first, then those of the second.
+    /// The items of the first column's arrays, then those of the second's.
     items: Rows,
     /// Which items are NaN, and thus equal to nothing.
     nan: Vec<bool>,

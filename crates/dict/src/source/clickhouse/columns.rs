@@ -13,9 +13,9 @@ pub(super) enum BoolType {
 /// How moments come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moments {
-    /// As numbers, which are the same in all zones.
+    /// Moments come as numbers, which are the same in all zones.
     Numbers,
-    /// As texts, in UTC.
+    /// Moments come as texts, in UTC.
     Texts,
 }
 

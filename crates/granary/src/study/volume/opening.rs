@@ -46,9 +46,9 @@ impl Device for ThinDevice {
 /// The state that the volume is left in.
 #[derive(Clone, Copy)]
 enum Ending {
-    /// Right after a checkpoint.
+    /// The volume was closed, which makes a checkpoint.
     Closed,
-    /// As after it was written once, and killed.
+    /// The volume was written once, and its process killed.
     Killed,
 }
 

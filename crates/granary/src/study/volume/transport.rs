@@ -53,7 +53,7 @@ pub fn random(context: &Context<'_>, target: FioTarget, reads_percent: u32, dept
     }
 }
 
-/// Everything, written once.
+/// Writes all of the target once.
 pub fn fill(context: &Context<'_>, target: FioTarget) -> FioJob {
     FioJob { pattern: FioPattern::Fill, block: 128 << 10, depth: 8, ..random(context, target, 0, DEPTH) }
 }
