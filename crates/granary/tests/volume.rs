@@ -92,6 +92,9 @@ fn commands(page: &str, heading: &str) -> String {
         .replace("nbd://127.0.0.1/", &format!("nbd://127.0.0.1:{port}/"))
 }
 
+/// A shell ends the server that it has started, also if a command fails.
+const ENDS_SERVER: &str = "trap 'kill $! 2>/dev/null || true' EXIT";
+
 /// The examples of the README and of docs/volume.md, pasted into a shell where an image lies.
 #[test]
 fn the_examples_work_as_they_are_written() {
@@ -106,7 +109,7 @@ fn the_examples_work_as_they_are_written() {
         let told = run(
             folder.path(),
             "bash",
-            &["-ec", &format!("PATH={programs}:$PATH\n{commands}wait $! || [ $? = 143 ]")],
+            &["-ec", &format!("PATH={programs}:$PATH\n{ENDS_SERVER}\n{commands}wait $! || [ $? = 143 ]")],
         );
         assert!(told.contains("export-size: 8589934592"), "{told}");
         let serve = ["[", GRANARY, "volume", "serve", "scratch", "--path", data, "]"];

@@ -403,7 +403,7 @@ impl<F: Framing> Log<F> {
         let kept = self.read_buffers().live.is_empty();
         self.requests.lock().expect("no panic under the lock").stop = true;
         self.requested.notify_all();
-        // A commit that began after the flush waits for what nobody writes any more: it fails.
+        // A commit that began after the flush fails: the flusher may have ended before what it waits for is written.
         self.written.notify_all();
         // A lost segment is no reason to lose the rest.
         if !kept {

@@ -165,7 +165,7 @@ fn kill_often(map: MapKind) {
         }
     }
     println!("{map}: {done} kills, {while_starting} of a start, {next} operations");
-    assert!(next > working && working > 0, "{next} operations, {working} kills of processes at work");
+    assert!(working > 0, "no process was killed at work");
     assert!(while_starting > 0, "no start was killed");
 }
 

@@ -65,7 +65,7 @@ Examples:
   Serve a disk over NBD:
     granary volume create scratch --path disks --size 8GiB
     granary server --path disks --http none --nbd 127.0.0.1:10809 &
-    until nbdinfo nbd://127.0.0.1/scratch 2>/dev/null; do sleep 0.1; done
+    until nbdinfo nbd://127.0.0.1/scratch 2>/dev/null || ! kill -0 $!; do sleep 0.1; done
 
   Listen for others, who give a password:
     granary hash-password            (reads it, and prints what the configuration wants)

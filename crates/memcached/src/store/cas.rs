@@ -141,15 +141,16 @@ impl CasNumbers {
         self.change(|persisted| (persisted.flushed_below, persisted.flush_at) = (below, 0))
     }
 
-    /// Carries out the planned flush if it is due at `now`. A later plan, which may have taken its place meanwhile,
-    /// stays. The caller prevents all changes meanwhile.
-    pub fn flush_if_due(&self, now: u32) -> io::Result<()> {
+    /// Carries out the flush planned for the second `plan`, unless another plan has taken its place, which stays. The
+    /// caller prevents all changes of items meanwhile.
+    pub fn flush_planned(&self, plan: u32) -> io::Result<()> {
         let below = self.next();
-        self.change(|persisted| {
-            if is_due(persisted.flush_at, now) {
-                (persisted.flushed_below, persisted.flush_at) = (below, 0);
-            }
-        })
+        let mut persisted = self.persisted.lock().expect("no panic under the lock");
+        if persisted.flush_at != plan {
+            return Ok(());
+        }
+        let flushed = Persisted { flushed_below: below, flush_at: 0, ..*persisted };
+        self.replace(&mut persisted, flushed)
     }
 
     /// Plans a flush for the second `at`; replaces an earlier plan.
@@ -185,6 +186,10 @@ impl CasNumbers {
         let mut persisted = self.persisted.lock().expect("no panic under the lock");
         let mut changed = *persisted;
         change(&mut changed);
+        self.replace(&mut persisted, changed)
+    }
+
+    fn replace(&self, persisted: &mut Persisted, changed: Persisted) -> io::Result<()> {
         changed.write(&self.path)?;
         *persisted = changed;
         self.flushed_below.store(changed.flushed_below, Ordering::Release);
@@ -206,11 +211,6 @@ impl CasNumbers {
     }
 }
 
-/// Whether a flush planned for the second `flush_at` (0: none is planned) has to be carried out at `now`.
-pub(super) fn is_due(flush_at: u32, now: u32) -> bool {
-    (1..=now).contains(&flush_at)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,11 +221,11 @@ mod tests {
         let (numbers, _) = CasNumbers::open(folder.path().join("numbers")).unwrap();
         numbers.flush_later(50).unwrap();
         numbers.flush_later(150).unwrap();
-        numbers.flush_if_due(50).unwrap();
+        numbers.flush_planned(50).unwrap();
         assert_eq!((numbers.flush_at(), numbers.flushed_below()), (150, 0));
         numbers.forget_plan(50);
         assert_eq!(numbers.flush_at(), 150);
-        numbers.flush_if_due(151).unwrap();
+        numbers.flush_planned(150).unwrap();
         assert!(numbers.flush_at() == 0 && numbers.flushed_below() > 0);
         numbers.flush_later(200).unwrap();
         numbers.forget_plan(200);

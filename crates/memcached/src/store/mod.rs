@@ -19,7 +19,7 @@ use crate::clock;
 use crate::item::{Deadline, Header, Item};
 use crate::limits::{ITEM_FLAGS_BYTES, ITEM_OVERHEAD_BYTES};
 use crate::protocol::Exptime;
-use cas::{CasNumbers, FileState, is_due};
+use cas::{CasNumbers, FileState};
 use granary_cache::{Cache, Entry, FlashOptions, Key, Outcome, Scan};
 use reads::Reads;
 use std::io;
@@ -124,7 +124,7 @@ impl Store {
     pub fn open(options: &Options) -> Result<Store, OpenError> {
         let refused = |source| OpenError::Folder { path: options.path.clone(), source };
         std::fs::create_dir_all(&options.path).map_err(refused)?;
-        // First, as a start that is refused gives up nothing.
+        // First, as options that are refused give up nothing.
         let cache = Cache::open(options.cache()?)?;
         if options.flash_bytes == 0
             && FlashOptions::invalidate(&options.flash_path(), options.memory_folder.as_deref())?
@@ -397,12 +397,12 @@ impl Store {
     /// Holds all stripes, as a change that has read a flushed item must not write it back afterwards.
     fn flush_now(&self) -> io::Result<()> {
         let _held = self.stripes.lock_all();
-        self.flush_held(CasNumbers::flush)
+        self.flush_held(self.numbers.flush_at(), CasNumbers::flush)
     }
 
-    /// Flushes all items by `flush`, for a caller that holds all stripes.
-    fn flush_held(&self, flush: impl FnOnce(&CasNumbers) -> io::Result<()>) -> io::Result<()> {
-        let plan = self.numbers.flush_at();
+    /// Flushes all items by `flush`, which ends the flush planned for the second `plan`, for a caller that holds all
+    /// stripes.
+    fn flush_held(&self, plan: u32, flush: impl FnOnce(&CasNumbers) -> io::Result<()>) -> io::Result<()> {
         flush(&self.numbers).or_else(|error| {
             // Emptying the cache needs no space on the disk.
             tracing::warn!(%error, "the numbers of a flush_all cannot be written down: the cache is emptied instead");
@@ -416,15 +416,16 @@ impl Store {
     pub fn tick(&self, now: u32) {
         self.time.note(now);
         self.cache.note_time(now);
-        let is_due = || is_due(self.numbers.flush_at(), now);
+        let is_due = |plan| (1..=now).contains(&plan);
         // A flush that failed is tried again once a second.
-        if !is_due() || self.flush_failed_at.load(Ordering::Relaxed) == now {
+        if !is_due(self.numbers.flush_at()) || self.flush_failed_at.load(Ordering::Relaxed) == now {
             return;
         }
         // Other threads that come here meanwhile wait, so that they do not see flushed items.
         let _held = self.stripes.lock_all();
-        if is_due()
-            && let Err(error) = self.flush_held(|numbers| numbers.flush_if_due(now))
+        let plan = self.numbers.flush_at();
+        if is_due(plan)
+            && let Err(error) = self.flush_held(plan, |numbers| numbers.flush_planned(plan))
         {
             tracing::error!(%error, "the planned flush_all waits: the cache cannot be emptied");
             self.flush_failed_at.store(now, Ordering::Relaxed);

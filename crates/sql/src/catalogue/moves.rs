@@ -119,7 +119,7 @@ impl Catalogue {
         }
         drop(changing);
         if let Entry::Open(dictionary) = entry {
-            self.close_replaced(dictionary);
+            self.close_unused(dictionary);
         }
         Ok(())
     }
@@ -155,27 +155,26 @@ impl Catalogue {
     /// and later ones open it again, as warm as it was.
     ///
     /// # Errors
-    /// TIMEOUT_EXCEEDED if queries use it all the time.
-    pub fn unload(&self, name: &FullName) -> Result<()> {
+    /// TIMEOUT_EXCEEDED if queries use it until `wait` is over.
+    pub fn unload(&self, name: &FullName, wait: &mut UnloadWait) -> Result<()> {
         self.check_noun(self.read().get(&name.database), Noun::Dictionary, name)
             .map_err(|_| Error::bad_arguments(format!("Dictionary (`{name}`) not found")))?;
         let closing = Arc::<Mutex<()>>::default();
         let held = closing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut deadline = None;
         let dictionary = loop {
             match self.unload_unused(name, &closing) {
                 DictionaryUse::Nobody(dictionary) => break dictionary,
                 DictionaryUse::IsClosed => return Ok(()),
                 DictionaryUse::Queries => {
                     // The time begins with the first check: before that, other statements may have held the catalogue.
-                    if Instant::now() > *deadline.get_or_insert_with(|| Instant::now() + CLOSE_TIMEOUT) {
+                    if Instant::now() > *wait.until.get_or_insert_with(|| Instant::now() + CLOSE_TIMEOUT) {
                         return Err(in_use(name));
                     }
                     std::thread::sleep(CLOSE_PAUSE);
                 }
             }
         };
-        self.close_replaced(dictionary);
+        self.close_unused(dictionary);
         drop(held);
         Ok(())
     }
@@ -344,6 +343,22 @@ impl Catalogue {
         }
     }
 
+    /// Closes a dictionary that no query uses, so that it may be opened again: its files too, which the thread that looks
+    /// for changes may hold a moment longer. The caller must hold no lock.
+    fn close_unused(&self, mut dictionary: Arc<Dictionary>) {
+        self.without_query_permit(|| {
+            dictionary.close();
+            let deadline = Instant::now() + CLOSE_TIMEOUT;
+            while let Err(shared) = Arc::try_unwrap(dictionary) {
+                dictionary = shared;
+                if Instant::now() > deadline {
+                    return;
+                }
+                std::thread::sleep(CLOSE_PAUSE);
+            }
+        });
+    }
+
     /// Checks that a name exists and is of the kind that the statement says. A dictionary counts as a table, too.
     fn check_noun(&self, entries: Option<&Dictionaries>, noun: Noun, name: &FullName) -> Result<()> {
         let Some(entries) = entries else { return Err(unknown_database(&name.database)) };
@@ -407,6 +422,13 @@ pub(super) fn opening_locks<'a>(entries: impl IntoIterator<Item = &'a Entry>) ->
 /// [settled](Catalogue::lock_names_when_idle): the locks are free then, and this does not wait.
 pub(super) fn lock_all(locks: &[Arc<Mutex<()>>]) -> Vec<MutexGuard<'_, ()>> {
     locks.iter().map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner)).collect()
+}
+
+/// Until when a statement waits for dictionaries that queries use: one wait for all that it unloads.
+#[derive(Default)]
+pub struct UnloadWait {
+    /// `None`: it has not had to wait.
+    until: Option<Instant>,
 }
 
 /// Whether queries use a dictionary that is to be closed.

@@ -4,7 +4,7 @@ use granary_dialect::statement::Name;
 use granary_dialect::{FullName, Result};
 use granary_dict::{Format, LoadState};
 
-use crate::catalogue::{Catalogue, Entry};
+use crate::catalogue::{Catalogue, Entry, UnloadWait};
 use crate::session::Session;
 
 /// `SYSTEM RELOAD DICTIONARY`.
@@ -21,10 +21,12 @@ pub fn reload_all(session: &Session) -> Result<()> {
     for_all(catalogue, is_used, |name| catalogue.reload(&name.database, &name.name))
 }
 
-/// `SYSTEM UNLOAD DICTIONARIES`. A dictionary that is in use does not keep others from being unloaded.
+/// `SYSTEM UNLOAD DICTIONARIES`. A dictionary that is in use does not keep others from being unloaded; those in use are
+/// waited for together as long as one alone.
 pub fn unload_all(session: &Session) -> Result<()> {
     let catalogue = session.catalogue();
-    for_all(catalogue, |entry| matches!(entry, Entry::Open(_)), |name| catalogue.unload(name))
+    let mut wait = UnloadWait::default();
+    for_all(catalogue, |entry| matches!(entry, Entry::Open(_)), |name| catalogue.unload(name, &mut wait))
 }
 
 /// Asks the source for the rows of these keys, which are written tab separated.
@@ -58,7 +60,7 @@ fn dictionary_name(session: &Session, Name { database, name }: Name) -> FullName
 fn for_all(
     catalogue: &Catalogue,
     selects: impl Fn(&Entry) -> bool,
-    renew: impl Fn(&FullName) -> Result<()>,
+    mut renew: impl FnMut(&FullName) -> Result<()>,
 ) -> Result<()> {
     let mut outcome = Ok(());
     for database in catalogue.databases() {

@@ -144,8 +144,8 @@ looks at no byte, and {parity_checked} of the one with checksums.
 - *Several threads have 1.8 times the operations of one*: {scaling_holds}; the flat map {flat_scaling} times, and the \
 device that does nothing {device_scaling}.
 
-Which of the two is ahead matters where a volume stays so empty that they take less RAM than a flat map's 4 bytes for \
-each block of it, in use or not: the next section.
+Which of the two is ahead matters where the few blocks in use are scattered over a large volume: the flat map takes a \
+page of RAM, 4 KiB, for each 1024 neighbouring blocks of which one was ever written.
 ",
         hash_holds = verdict(hash_ahead.median() > 1.0 && hash_writes.median() > 1.0),
         hash_moot = mootness(flat_ahead.median() >= 1.0 && flat_writes.median() >= 1.0),
