@@ -119,9 +119,9 @@ impl Cache {
     /// No lock is held over I/O, nor while the sink is called: it may use the cache, also for keys of the batch. A block
     /// that cannot be read, or fails its check, is a miss.
     ///
-    /// Once the scratch space of `io` has grown, a lookup of one key allocates nothing. A batch allocates at most one list
-    /// of its probes to sort them, and two lists if it is divided among partitions. With [`Engine::Pool`] each read
-    /// allocates up to three times.
+    /// Once the scratch space of `io` has grown, a lookup of one key allocates nothing, unless its value is longer than
+    /// 1 MiB, or 256 KiB if it is compressed. A batch may allocate a list of its probes for each partition, to sort them,
+    /// and two lists if it is divided among partitions. With [`Engine::Pool`] each read allocates up to three times.
     pub fn get_many(
         &self,
         io: &mut Io,

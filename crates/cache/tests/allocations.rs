@@ -187,7 +187,7 @@ fn a_batch_over_several_partitions_allocates_two_lists() {
     for tier in TIERS {
         with_cache(tier, Compression::None, 4, |cache| {
             for (batch, lists) in [(1, 0.0), (64, 2.0), (1000, 2.0)] {
-                let PerBatch { allocations, .. } = run(cache, Engine::Ring, Driver::Blocking, batch);
+                let PerBatch { allocations, .. } = run(cache, engines()[0], Driver::Blocking, batch);
                 assert_eq!(allocations, lists, "{tier:?} {batch}");
             }
         });
@@ -200,7 +200,7 @@ fn two_threads_allocate_some_lists_for_a_batch() {
     for tier in TIERS {
         with_cache(tier, Compression::None, 1, |cache| {
             for batch in [1000, 2 * KEYS as usize] {
-                let PerBatch { allocations, .. } = run(cache, Engine::Ring, Driver::Parallel, batch);
+                let PerBatch { allocations, .. } = run(cache, engines()[0], Driver::Parallel, batch);
                 assert!(allocations <= 50.0, "{tier:?} {batch}: {allocations}");
             }
         });

@@ -17,7 +17,6 @@ use granary_dialect::types::pretty_type_name;
 use granary_dialect::{Error, FullName, Result};
 use granary_dict::{CreateDictionary, parse_create};
 
-use crate::catalogue::UnloadWait;
 use crate::output::Output;
 use crate::query;
 use crate::session::Session;
@@ -62,7 +61,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             catalogue.detach(&full(name), if_missing, permanently)?;
         }
         Command::AttachDictionary { name, if_exists } => catalogue.attach(&full(name), if_exists)?,
-        Command::UnloadDictionary(name) => catalogue.unload(&full(name), &mut UnloadWait::default())?,
+        Command::UnloadDictionary(name) => catalogue.unload(&full(name))?,
         Command::UnloadDictionaries => renew::unload_all(session)?,
         Command::Truncate { name, if_missing } => {
             let FullName { database, name } = full(name);

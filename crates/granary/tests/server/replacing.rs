@@ -385,8 +385,13 @@ fn it_is_not_unloaded() -> bool {
          QUERY_WAIT_TIMEOUT_MILLISECONDS 8000))",
         answers.display()
     ));
+    // Behind it by name: those in use do not keep others from being unloaded.
+    served.sql(
+        "CREATE DICTIONARY i (id UInt64, v String) PRIMARY KEY id SOURCE(NULL()) LAYOUT(FLAT()) LIFETIME(0)",
+    );
+    served.sql("SELECT dictHas('i', toUInt64(1))");
     // No client waits for the answer any more, but the cache does.
-    let (asked, unload) = ("SELECT dictGet('h', 'v', toUInt64(1))", "SYSTEM UNLOAD DICTIONARY h");
+    let (asked, unload) = ("SELECT dictGet('h', 'v', toUInt64(1))", "SYSTEM UNLOAD DICTIONARIES");
     let since = Instant::now();
     for (sql, words) in [(asked, "159"), (unload, "waits for its source")] {
         let answer = served.post("/", sql.as_bytes());
@@ -397,8 +402,11 @@ fn it_is_not_unloaded() -> bool {
         assert_eq!(answer.header("x-clickhouse-exception-code"), "159", "{sql}: {}", answer.text());
         assert!(answer.text().contains(words), "{}", answer.text());
     }
+    let statuses = "SELECT name, status FROM system.dictionaries ORDER BY name";
+    assert_eq!(served.sql(statuses), "h\tLOADED\ni\tNOT_LOADED\n");
     std::fs::write(&answers, "").unwrap();
-    served.sql(unload);
+    served.sql("SYSTEM UNLOAD DICTIONARY h");
+    assert_eq!(served.sql(statuses), "h\tNOT_LOADED\ni\tNOT_LOADED\n");
     assert_eq!(served.sql(asked), "one\n");
     true
 }

@@ -29,7 +29,6 @@ pub use dictionary_table::DictionaryTable;
 pub use dictionary_table::columns_of as definition_columns;
 pub use folder_lock::FolderLock;
 pub use local_table::{LocalTable, VIEW, View};
-pub use moves::UnloadWait;
 pub use provider::Databases;
 use store::StatementFolder;
 pub use system::SETTINGS_TABLE;

@@ -1,6 +1,7 @@
 //! Changes of names of dictionaries and tables; DETACH, ATTACH and UNLOAD of dictionaries.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockWriteGuard, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -119,7 +120,7 @@ impl Catalogue {
         }
         drop(changing);
         if let Entry::Open(dictionary) = entry {
-            self.close_unused(dictionary);
+            self.close_unused(name, dictionary);
         }
         Ok(())
     }
@@ -155,28 +156,45 @@ impl Catalogue {
     /// and later ones open it again, as warm as it was.
     ///
     /// # Errors
-    /// TIMEOUT_EXCEEDED if queries use it until `wait` is over.
-    pub fn unload(&self, name: &FullName, wait: &mut UnloadWait) -> Result<()> {
+    /// TIMEOUT_EXCEEDED if queries use it all the time.
+    pub fn unload(&self, name: &FullName) -> Result<()> {
         self.check_noun(self.read().get(&name.database), Noun::Dictionary, name)
             .map_err(|_| Error::bad_arguments(format!("Dictionary (`{name}`) not found")))?;
+        self.unload_all(vec![name.clone()])
+    }
+
+    /// Unloads dictionaries, as [`unload`](Self::unload) does one. Those in use are waited for together.
+    ///
+    /// # Errors
+    /// TIMEOUT_EXCEEDED if queries use some of them all the time; the others are unloaded.
+    pub fn unload_all(&self, mut names: Vec<FullName>) -> Result<()> {
+        // Only the pauses count: closing a dictionary may take long, and other statements may hold the catalogue.
+        let mut waited = Duration::ZERO;
+        loop {
+            names.retain(|name| !self.try_unload(name));
+            if names.is_empty() {
+                return Ok(());
+            }
+            if waited >= CLOSE_TIMEOUT {
+                let names: Vec<String> = names.iter().map(FullName::to_string).collect();
+                return Err(in_use(names.join(", ")));
+            }
+            std::thread::sleep(CLOSE_PAUSE);
+            waited += CLOSE_PAUSE;
+        }
+    }
+
+    /// Unloads a dictionary that is there and open, unless queries use it (`false`).
+    fn try_unload(&self, name: &FullName) -> bool {
         let closing = Arc::<Mutex<()>>::default();
         let held = closing.lock().unwrap_or_else(PoisonError::into_inner);
-        let dictionary = loop {
-            match self.unload_unused(name, &closing) {
-                DictionaryUse::Nobody(dictionary) => break dictionary,
-                DictionaryUse::IsClosed => return Ok(()),
-                DictionaryUse::Queries => {
-                    // The time begins with the first check: before that, other statements may have held the catalogue.
-                    if Instant::now() > *wait.until.get_or_insert_with(|| Instant::now() + CLOSE_TIMEOUT) {
-                        return Err(in_use(name));
-                    }
-                    std::thread::sleep(CLOSE_PAUSE);
-                }
-            }
-        };
-        self.close_unused(dictionary);
+        match self.unload_unused(name, &closing) {
+            DictionaryUse::Nobody(dictionary) => self.close_unused(name, dictionary),
+            DictionaryUse::IsClosed => {}
+            DictionaryUse::Queries => return false,
+        }
         drop(held);
-        Ok(())
+        true
     }
 
     /// Takes a dictionary that no query uses. Its entry is closing from here on.
@@ -344,18 +362,19 @@ impl Catalogue {
     }
 
     /// Closes a dictionary that no query uses, so that it may be opened again: its files too, which the thread that looks
-    /// for changes may hold a moment longer. The caller must hold no lock.
-    fn close_unused(&self, mut dictionary: Arc<Dictionary>) {
+    /// for changes may hold a moment longer. The caller must hold no lock that queries wait for with a permit.
+    fn close_unused(&self, name: &FullName, dictionary: Arc<Dictionary>) {
         self.without_query_permit(|| {
             dictionary.close();
             let deadline = Instant::now() + CLOSE_TIMEOUT;
-            while let Err(shared) = Arc::try_unwrap(dictionary) {
-                dictionary = shared;
+            while dictionary.is_shared() {
                 if Instant::now() > deadline {
+                    tracing::warn!("{name} is closed, but its source does not answer: until it does, its files are in use");
                     return;
                 }
                 std::thread::sleep(CLOSE_PAUSE);
             }
+            drop(dictionary);
         });
     }
 
@@ -424,13 +443,6 @@ pub(super) fn lock_all(locks: &[Arc<Mutex<()>>]) -> Vec<MutexGuard<'_, ()>> {
     locks.iter().map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
-/// Until when a statement waits for dictionaries that queries use: one wait for all that it unloads.
-#[derive(Default)]
-pub struct UnloadWait {
-    /// `None`: it has not had to wait.
-    until: Option<Instant>,
-}
-
 /// Whether queries use a dictionary that is to be closed.
 enum DictionaryUse {
     /// No query uses it; the caller has it alone.
@@ -449,7 +461,7 @@ pub(super) fn try_lock(lock: &Mutex<()>) -> Option<MutexGuard<'_, ()>> {
     }
 }
 
-fn in_use(name: &FullName) -> Error {
+fn in_use(name: impl Display) -> Error {
     Error::timeout_exceeded(format!("Dictionary {name} is in use by a query, or waits for its source"))
 }
 

@@ -4,7 +4,7 @@ use granary_dialect::statement::Name;
 use granary_dialect::{FullName, Result};
 use granary_dict::{Format, LoadState};
 
-use crate::catalogue::{Catalogue, Entry, UnloadWait};
+use crate::catalogue::{Catalogue, Entry};
 use crate::session::Session;
 
 /// `SYSTEM RELOAD DICTIONARY`.
@@ -14,19 +14,25 @@ pub fn reload(session: &Session, name: Name) -> Result<()> {
     session.catalogue().reload(&name.database, &name.name)
 }
 
-/// `SYSTEM RELOAD DICTIONARIES`. A dictionary that fails does not keep others from being reloaded.
+/// `SYSTEM RELOAD DICTIONARIES`. A dictionary that fails does not keep others from being reloaded, and one that is
+/// dropped meanwhile counts as done.
 pub fn reload_all(session: &Session) -> Result<()> {
     let catalogue = session.catalogue();
     let is_used = |entry: &Entry| !matches!(entry, Entry::Table(_)) && !is_unused(entry);
-    for_all(catalogue, is_used, |name| catalogue.reload(&name.database, &name.name))
+    let mut outcome = Ok(());
+    for FullName { database, name } in names_of(catalogue, is_used) {
+        let reloaded = catalogue.reload(&database, &name);
+        if catalogue.entry(&database, &name).is_some() {
+            outcome = outcome.and(reloaded);
+        }
+    }
+    outcome
 }
 
-/// `SYSTEM UNLOAD DICTIONARIES`. A dictionary that is in use does not keep others from being unloaded; those in use are
-/// waited for together as long as one alone.
+/// `SYSTEM UNLOAD DICTIONARIES`. A dictionary that is in use does not keep others from being unloaded.
 pub fn unload_all(session: &Session) -> Result<()> {
     let catalogue = session.catalogue();
-    let mut wait = UnloadWait::default();
-    for_all(catalogue, |entry| matches!(entry, Entry::Open(_)), |name| catalogue.unload(name, &mut wait))
+    catalogue.unload_all(names_of(catalogue, |entry| matches!(entry, Entry::Open(_))))
 }
 
 /// Asks the source for the rows of these keys, which are written tab separated.
@@ -53,32 +59,14 @@ fn dictionary_name(session: &Session, Name { database, name }: Name) -> FullName
     }
 }
 
-/// Does something with each dictionary that `selects` is true for. One that is dropped meanwhile counts as done.
-///
-/// # Errors
-/// The first error, after all were tried.
-fn for_all(
-    catalogue: &Catalogue,
-    selects: impl Fn(&Entry) -> bool,
-    mut renew: impl FnMut(&FullName) -> Result<()>,
-) -> Result<()> {
-    let mut outcome = Ok(());
-    for database in catalogue.databases() {
-        for name in names_of(catalogue, &database, &selects) {
-            let name = FullName::new(&database, name);
-            let renewed = renew(&name);
-            if catalogue.entry(&name.database, &name.name).is_some() {
-                outcome = outcome.and(renewed);
-            }
-        }
-    }
-    outcome
-}
-
 /// Names of the entries that `selects` is true for. The entries are dropped: a held `Arc` would count as use by a query.
-fn names_of(catalogue: &Catalogue, database: &str, selects: impl Fn(&Entry) -> bool) -> Vec<String> {
-    let entries = catalogue.entries(database).into_iter();
-    entries.filter(|(_, entry)| selects(entry)).map(|(name, _)| name).collect()
+fn names_of(catalogue: &Catalogue, selects: impl Fn(&Entry) -> bool) -> Vec<FullName> {
+    let mut names = Vec::new();
+    for database in catalogue.databases() {
+        let entries = catalogue.entries(&database).into_iter().filter(|(_, entry)| selects(entry));
+        names.extend(entries.map(|(name, _)| FullName::new(&database, name)));
+    }
+    names
 }
 
 /// Whether a dictionary has not been needed yet: it has nothing to reload.
