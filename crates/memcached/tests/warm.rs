@@ -53,6 +53,20 @@ enum After {
     PowerLoss,
 }
 
+/// Waits until the SSD is written no more: it has all but the last write buffer.
+fn await_written(client: &mut Client) {
+    let mut before = String::new();
+    loop {
+        let figures = client.lines("stats granary");
+        let written = figures.lines().find(|line| line.starts_with("STAT bytes_written ")).unwrap();
+        if written == before && !written.ends_with(" 0") {
+            return;
+        }
+        before = written.to_owned();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
 fn nothing_old_comes_back(policy: &str, after: After) {
     let folder = tempfile::tempdir().unwrap();
     let kills: u64 = std::env::var("GRANARY_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(6);
@@ -107,6 +121,9 @@ fn nothing_old_comes_back(policy: &str, after: After) {
             assert_eq!(client.lines("flush_all"), "OK\n");
             known.values_mut().for_each(|known| *known = Known::Deleted);
         }
+        if after == After::PowerLoss {
+            await_written(&mut client);
+        }
         process.kill();
         if after == After::PowerLoss {
             golden::lose_power(&folder.path().join("memcached/items.state"));
@@ -114,7 +131,10 @@ fn nothing_old_comes_back(policy: &str, after: After) {
     }
     process::end(folder.path(), policy);
     println!("{policy}: {kills} kills, {stored} items stored, {warm} of them there after a kill");
-    assert!(warm > stored / 4, "{warm} of {stored} items were there after a kill");
+    // What leaves RAM while all write buffers are full is dropped; a kill leaves what is in RAM, a loss of power does not.
+    let is_dropped = after == After::PowerLoss && !policy.starts_with("all");
+    let least = if is_dropped { 0 } else { stored / 4 };
+    assert!(warm > least, "{warm} of {stored} items were there after a kill");
 }
 
 #[test]
