@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{HASH_SEED, Hooked, get_version as get, options};
+use common::{HASH_SEED, Hooked, copy_as_killed, get_version as get, options};
 use granary_cache::admission::Admission;
 use granary_cache::limits::{HASH_BITS, SHARDS};
 use granary_cache::{Cache, Entry, KeyHasher, Options};
@@ -77,20 +77,6 @@ fn lookalikes() -> (u64, u64) {
     unreachable!()
 }
 
-/// What a kill would leave now: copies of a cache's files in another folder, and of its device.
-fn killed(from: &Path, to: &Path, memory: &MemoryDevice) -> MemoryDevice {
-    std::fs::create_dir_all(to).unwrap();
-    for file in std::fs::read_dir(from).unwrap() {
-        let file = file.unwrap();
-        std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
-    }
-    let mut bytes = vec![0; memory.size() as usize];
-    memory.read_at(0, &mut bytes).unwrap();
-    let copy = MemoryDevice::new(memory.size());
-    copy.write_at(0, &[&bytes]).unwrap();
-    copy
-}
-
 /// A look-alike is admitted and takes the place of another key, whose new version is then in RAM only; a kill follows
 /// before the look-alike's segment is on the device.
 #[test]
@@ -140,7 +126,7 @@ fn a_kill_does_not_bring_back_what_a_lookalike_took_over() {
     }
     put(&cache, k, 2);
     assert_eq!(get(&cache, k), Some(2));
-    let left = killed(&at("first"), &at("second"), &memory);
+    let left = copy_as_killed(&at("first"), &at("second"), &memory);
     drop(held);
     cache.abandon();
     let cache = Cache::open_on(Box::new(left), shape("second")).unwrap();
@@ -307,7 +293,7 @@ fn what_is_deleted_during_a_clear_stays_deleted() {
         threads.drain(..).for_each(|thread| thread.join().unwrap());
     }
     // The kill.
-    let copy = killed(&at("first"), &at("second"), &memory);
+    let copy = copy_as_killed(&at("first"), &at("second"), &memory);
     open_gate();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     let killed = Cache::open_on(Box::new(copy), shape("second")).unwrap();

@@ -3,11 +3,10 @@
 
 mod common;
 
-use common::{HASH_SEED, Hooked, LOOK_ALIKES, get, options, put, put_alone};
+use common::{HASH_SEED, Hooked, LOOK_ALIKES, copy_as_killed, get, options, put, put_alone};
 use granary_cache::limits::{HASH_BITS, SHARDS};
 use granary_cache::{Cache, Engine, Io, KeyHasher, MemoryDivision, Options};
 use granary_log::device::{Device, MemoryDevice};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::Duration;
@@ -103,20 +102,6 @@ fn a_slow_reader_does_not_keep_a_block_that_was_overwritten() {
 /// Where the small files lie, and the device.
 type Image = (String, Arc<MemoryDevice>);
 
-/// The state that a kill would leave: the small files and the device's bytes. The device must be idle meanwhile.
-fn image(memory: &MemoryDevice, from: &Path, to: &Path) -> Arc<MemoryDevice> {
-    std::fs::create_dir_all(to).unwrap();
-    for file in std::fs::read_dir(from).unwrap() {
-        let file = file.unwrap();
-        std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
-    }
-    let mut bytes = vec![0; memory.size() as usize];
-    memory.read_at(0, &mut bytes).unwrap();
-    let copy = MemoryDevice::new(memory.size());
-    copy.write_at(0, &[&bytes]).unwrap();
-    Arc::new(copy)
-}
-
 /// More deletions than a segment holds are lost in a kill; the next start, which appends them again, is killed after
 /// each of its writes.
 #[test]
@@ -142,7 +127,7 @@ fn a_kill_during_recovery_brings_nothing_back() {
     for key in 0..KEYS {
         cache.delete_many(&[cache.key(&key.to_le_bytes())]);
     }
-    let killed = image(&memory, &at("first"), &at("second"));
+    let killed = Arc::new(copy_as_killed(&at("first"), &at("second"), &memory));
     *gate.0.lock().unwrap() = false;
     gate.1.notify_all();
     cache.abandon();
@@ -158,7 +143,7 @@ fn a_kill_during_recovery_brings_nothing_back() {
         // Every second write is that of a summary: from then on the segment is found.
         if writes % 2 == 0 && taken.len() < 4 {
             let name = format!("image-{}", taken.len());
-            let copy = image(&killed, &from, &root.join(&name));
+            let copy = Arc::new(copy_as_killed(&from, &root.join(&name), &killed));
             taken.push((name, copy));
         }
     });

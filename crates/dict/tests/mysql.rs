@@ -508,22 +508,7 @@ fn wrong_settings(server: &Server) {
 fn a_connection_that_the_server_has_ended_is_made_anew(server: &Server) {
     server.execute("SET GLOBAL wait_timeout = 5");
     let layout = "CACHE(SIZE_IN_CELLS 8 MAX_THREADS_FOR_UPDATES 1)";
-    // The server ends a connection also if no request comes over it at first.
-    until("each request is made over a connection that is not ended", || {
-        let dictionary = open(server, "id UInt64, name String", "id", "TABLE 'users'", layout);
-        let answers = [(1, 6), (2, 0)].map(|(id, idle)| {
-            let answer = dictionary.get(&[0], &u64s([id]));
-            std::thread::sleep(Duration::from_secs(idle));
-            answer.map(|answer| texts(&answer.columns[0]))
-        });
-        let status = dictionary.status();
-        if status.source_errors > 0 {
-            return false;
-        }
-        assert_eq!(answers, [1, 2].map(|id| Ok(vec![format!("user {id}")])));
-        assert_eq!(status.source_requests, 2);
-        true
-    });
+    makes_connections_anew(|| open(server, "id UInt64, name String", "id", "TABLE 'users'", layout));
     server.execute("SET GLOBAL wait_timeout = 28800");
 }
 

@@ -48,7 +48,7 @@ fn what_is_not_content_takes_no_more_than_is_said() {
     }
 }
 
-/// What is written beside the content of full segments is what [`percent_beside_content`] counts, or less.
+/// Header, footer and summary take at most [`percent_beside_content`] of what is written for full segments.
 #[test]
 fn full_segments_have_the_content_that_is_said() {
     let said = [3.2, 1.6, 0.8, 0.6, 0.6];

@@ -128,3 +128,17 @@ impl Device for Hooked {
         Ok(())
     }
 }
+
+/// What a kill would leave now: copies of a cache's files in another folder, and of its device, which must be idle.
+pub fn copy_as_killed(from: &Path, to: &Path, memory: &MemoryDevice) -> MemoryDevice {
+    std::fs::create_dir_all(to).unwrap();
+    for file in std::fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+    let mut bytes = vec![0; memory.size() as usize];
+    memory.read_at(0, &mut bytes).unwrap();
+    let copy = MemoryDevice::new(memory.size());
+    copy.write_at(0, &[&bytes]).unwrap();
+    copy
+}

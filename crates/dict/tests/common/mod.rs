@@ -146,6 +146,27 @@ pub fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
+/// A dictionary of `users`, with one connection to a server that ends those that are idle for 5 seconds: each request is
+/// made over a new one.
+pub fn makes_connections_anew(open: impl Fn() -> Dictionary) {
+    // The server ends a connection also if no request comes over it at first.
+    until("each request is made over a connection that is not ended", || {
+        let dictionary = open();
+        let answers = [(1, 6), (2, 0)].map(|(id, idle)| {
+            let answer = dictionary.get(&[0], &u64s([id]));
+            std::thread::sleep(Duration::from_secs(idle));
+            answer.map(|answer| texts(&answer.columns[0]))
+        });
+        let status = dictionary.status();
+        if status.source_errors > 0 {
+            return false;
+        }
+        assert_eq!(answers, [1, 2].map(|id| Ok(vec![format!("user {id}")])));
+        assert_eq!(status.source_requests, 2);
+        true
+    });
+}
+
 /// Why a request to a source that does not answer has failed. Its lookup is told only that the time is over. A request
 /// that does not begin in that time is not made at all; then another key is asked for.
 pub fn gives_up(dictionary: &Dictionary) -> String {
