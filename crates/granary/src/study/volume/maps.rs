@@ -164,7 +164,7 @@ fn parallel(context: &Context<'_>, warm: &[Contender], points: &mut Vec<Point>) 
     let mut parallel = headings(&["jobs", "depth", "reads, %"]);
     let mut deep = None;
     for (jobs, depth) in JOBS.into_iter().flat_map(|jobs| DEPTHS.map(|depth| (jobs, depth))) {
-        for reads_percent in [65, 100] {
+        for reads_percent in MIXES {
             let load = Load { reads_percent, jobs, depth, ..RANDOM };
             let runs = measure(context, warm, load)?;
             points.push(point(load, &runs));
@@ -190,19 +190,19 @@ fn sequential(context: &Context<'_>, warm: &[Contender], points: &mut Vec<Point>
 
 /// Volumes of which nothing was written before.
 fn cold(context: &Context<'_>) -> Result<Report> {
-    let mut cold = headings(&["4 KiB, cold", "reads, %"]);
-    for reads_percent in MIXES {
+    let mut cold = headings(&["block, cold", "reads, %"]);
+    for (size, reads_percent) in SIZES.into_iter().flat_map(|size| MIXES.map(|reads| (size, reads))) {
+        let load = Load { bytes: size, reads_percent, ..RANDOM };
         // The blocks that a run writes are warm for the next one, so each run has new contenders.
         let mut runs = vec![Runs::default(); NAMES.len()];
         for _ in 0..context.size.repetitions {
             let contenders = contenders(context, 0)?;
             for (contender, runs) in contenders.iter().zip(&mut runs) {
-                let load = Load { reads_percent, ..RANDOM };
                 let figures = load.run(contender, context.size.map_used, context.size.time);
                 runs.push(figures.map_err(at(Path::new("a device that does nothing")))?);
             }
         }
-        line(&mut cold, &[String::new(), reads_percent.to_string()], &runs, 1.0, 0);
+        line(&mut cold, &[bytes(size as u64), reads_percent.to_string()], &runs, 1.0, 0);
     }
     Ok(cold)
 }
