@@ -18,7 +18,7 @@ use table::bytes;
 
 /// Arguments of `granary replay`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct ReplayArguments {
     #[command(flatten)]
     input: Input,
 
@@ -35,7 +35,7 @@ pub struct Arguments {
     policy: Vec<Policy>,
 
     #[command(flatten)]
-    served: served::Arguments,
+    served: served::ReplayServerArguments,
 
     /// Write the table to this file, too, as CSV
     #[arg(long, value_name = "FILE")]
@@ -67,7 +67,7 @@ Examples:
 }
 
 /// Replays a trace through each policy, and prints a line for each.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &ReplayArguments) -> Result<()> {
     let mut workload = arguments.input.load()?;
     let server = arguments.served.prepare(&mut workload)?;
     if workload.reads() == 0 {

@@ -37,7 +37,7 @@ A volume is open in one process at a time: stop the server first.";
 
 /// Arguments of `granary volume`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct VolumeArguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -180,7 +180,7 @@ pub fn close(volume: Arc<Volume>) -> io::Result<()> {
 }
 
 /// Runs the command.
-pub fn run(arguments: Arguments) -> Result<()> {
+pub fn run(arguments: VolumeArguments) -> Result<()> {
     logging::start_for_command();
     match arguments.command {
         Command::Create(create) => make(create),

@@ -24,7 +24,7 @@ pub use device::WriteUntilKilled;
 
 /// Arguments of `granary study dictionary`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct DictionaryStudyArguments {
     /// Where dictionary.md, dictionary.csv and dictionary.svg go
     #[arg(long, value_name = "DIR", default_value = "docs/studies")]
     out: PathBuf,
@@ -49,7 +49,7 @@ pub struct Arguments {
 const INSTALL: &str = "scripts/install-rivals.sh installs it";
 
 /// Runs all of it and writes the page.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &DictionaryStudyArguments) -> Result<()> {
     let size = if arguments.quick { Size::quick() } else { Size::full(arguments.repetitions as usize) };
     std::fs::create_dir_all(&arguments.out).map_err(at(&arguments.out))?;
     let scratch = Scratch::new(&arguments.data)?;

@@ -17,7 +17,7 @@ use space::Space;
 
 /// Arguments of `granary study flashield`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct FlashieldStudyArguments {
     /// The folder with the traces and statistics; what is not there is left out
     #[arg(long, value_name = "DIR")]
     traces: PathBuf,
@@ -40,7 +40,7 @@ pub struct Arguments {
 }
 
 /// Runs all of it and writes the page.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &FlashieldStudyArguments) -> Result<()> {
     let scope = match arguments.quick {
         true => Scope { requests: arguments.requests / 20, limit: (arguments.requests / 20) as usize },
         false => Scope { requests: arguments.requests, limit: granary_lab::model::Workload::REQUESTS_MAX },

@@ -18,7 +18,7 @@ use crate::study::machine;
 
 /// Arguments of `granary study memcached`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct MemcachedStudyArguments {
     /// Where memcached.md and memcached.csv go
     #[arg(long, value_name = "DIR", default_value = "docs/studies")]
     out: PathBuf,
@@ -56,7 +56,7 @@ pub struct Size {
 }
 
 impl Size {
-    fn new(arguments: &Arguments) -> Self {
+    fn new(arguments: &MemcachedStudyArguments) -> Self {
         let quick = arguments.quick;
         let time = Duration::from_millis(if quick { 300 } else { 4000 });
         Self {
@@ -91,7 +91,7 @@ impl Runs {
 }
 
 /// Runs all of it and writes the page.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &MemcachedStudyArguments) -> Result<()> {
     let size = Size::new(arguments);
     std::fs::create_dir_all(&arguments.out).map_err(at(&arguments.out))?;
     let scratch = Scratch::new(&arguments.data)?;

@@ -27,7 +27,7 @@ use size::Size;
 
 /// Arguments of `granary study outage`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct OutageStudyArguments {
     /// Where outage.md and outage.csv go
     #[arg(long, value_name = "DIR", default_value = "docs/studies")]
     out: PathBuf,
@@ -54,7 +54,7 @@ pub struct Arguments {
 }
 
 /// Runs the study, writes the page, and fails if there was an unexpected error.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &OutageStudyArguments) -> Result<()> {
     let connections = arguments.connections as usize;
     let size = match arguments.quick {
         true => Size::quick(connections),

@@ -21,7 +21,7 @@ use stream::Stream;
 
 /// Arguments of `granary study proxy`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct ProxyStudyArguments {
     /// Where proxy.md, proxy.csv and proxy.svg go
     #[arg(long, value_name = "DIR", default_value = "docs/studies")]
     out: PathBuf,
@@ -50,7 +50,7 @@ pub struct Arguments {
 const INSTALL: &str = "scripts/install-rivals.sh installs it";
 
 /// Runs all of it and writes the page.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &ProxyStudyArguments) -> Result<()> {
     let size = if arguments.quick { Size::quick() } else { Size::full(arguments.repetitions as usize) };
     std::fs::create_dir_all(&arguments.out).map_err(at(&arguments.out))?;
     let scratch = Scratch::new(&arguments.data)?;

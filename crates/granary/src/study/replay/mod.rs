@@ -16,7 +16,7 @@ use inputs::Input;
 
 /// Arguments of `granary study replay`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct ReplayStudyArguments {
     /// The folder with the traces and statistics; what is not there is left out
     #[arg(long, value_name = "DIR")]
     traces: PathBuf,
@@ -62,7 +62,7 @@ struct Line {
 }
 
 /// Runs all of it and writes the page.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &ReplayStudyArguments) -> Result<()> {
     let inputs = inputs::find(&arguments.traces);
     if inputs.is_empty() {
         return Err(Failure::Argument(format!("no trace of the study is in {}", arguments.traces.display())));

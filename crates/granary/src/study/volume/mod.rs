@@ -28,7 +28,7 @@ use size::Size;
 
 /// Arguments of `granary study volume`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct VolumeStudyArguments {
     /// Where volume.md, its tables and its plots go
     #[arg(long, value_name = "DIR", default_value = "docs/studies")]
     out: PathBuf,
@@ -97,7 +97,7 @@ pub struct Context<'a> {
 }
 
 /// Runs all of it and writes the page.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &VolumeStudyArguments) -> Result<()> {
     let size = Size::new(arguments.quick, arguments.repetitions, arguments.minutes);
     std::fs::create_dir_all(&arguments.out).map_err(at(&arguments.out))?;
     let (data, memory) = (Scratch::new(&arguments.data)?, Scratch::new(&arguments.memory)?);
