@@ -12,7 +12,7 @@ use indicatif::HumanCount;
 
 use crate::failure::{Result, at};
 use crate::progress::bar;
-pub use input::{DRAWN, Input, load, sizes};
+pub use input::{DRAWN, ReplayInput, load, sizes};
 pub use served::{OnDisk, Serving, budget_of_server, exact_model, object_bytes_max};
 use table::bytes;
 
@@ -20,10 +20,10 @@ use table::bytes;
 #[derive(Args)]
 pub struct ReplayArguments {
     #[command(flatten)]
-    input: Input,
+    input: ReplayInput,
 
     #[command(flatten)]
-    space: input::Space,
+    space: input::CacheSpace,
 
     /// What to compare, separated by commas; see below
     #[arg(
