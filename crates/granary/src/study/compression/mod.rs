@@ -83,7 +83,7 @@ pub fn run(arguments: &CompressionStudyArguments) -> Result<()> {
 }
 
 /// Hits on a trace.
-fn hits(arguments: &CompressionStudyArguments, trace: &Path, disk: &Path) -> Result<trace::Findings> {
+fn hits(arguments: &CompressionStudyArguments, trace: &Path, disk: &Path) -> Result<trace::TraceFindings> {
     let values = TRACE_VALUES.map(|name| arguments.values.join(name));
     let values: Vec<&Path> = values.iter().map(PathBuf::as_path).filter(|path| path.exists()).collect();
     let hits = trace::run(trace, arguments.copies, &values, disk)?;

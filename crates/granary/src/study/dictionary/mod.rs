@@ -18,7 +18,7 @@ use crate::scratch::Scratch;
 use crate::study::figure;
 use crate::study::machine;
 use contender::Granary;
-use size::Size;
+use size::DictionaryStudySize;
 
 pub use device::WriteUntilKilled;
 
@@ -50,7 +50,11 @@ const INSTALL: &str = "scripts/install-rivals.sh installs it";
 
 /// Runs all of it and writes the page.
 pub fn run(arguments: &DictionaryStudyArguments) -> Result<()> {
-    let size = if arguments.quick { Size::quick() } else { Size::full(arguments.repetitions as usize) };
+    let size = if arguments.quick {
+        DictionaryStudySize::quick()
+    } else {
+        DictionaryStudySize::full(arguments.repetitions as usize)
+    };
     std::fs::create_dir_all(&arguments.out).map_err(at(&arguments.out))?;
     let scratch = Scratch::new(&arguments.data)?;
     let rivals = arguments.rivals.canonicalize().map_err(at(&arguments.rivals))?;
@@ -88,7 +92,7 @@ pub fn run(arguments: &DictionaryStudyArguments) -> Result<()> {
 
     let place = |name: &str| arguments.out.join(name);
     let write = |name: &str, text: String| std::fs::write(place(name), text).map_err(at(&place(name)));
-    let page = page::Page { size: &size, notes: &notes, seed: &seed, grid: &grid, device: &device };
+    let page = page::DictionaryPage { size: &size, notes: &notes, seed: &seed, grid: &grid, device: &device };
     write("dictionary.md", page.text())?;
     write("dictionary.csv", page.csv())?;
     let (series, groups) = seed.bars(&size);

@@ -12,8 +12,8 @@ use clap::Args;
 use granary_lab::bars;
 
 use crate::failure::{Failure, Result, at};
-use runs::{Runs, Scope};
-use space::Space;
+use runs::{FlashieldRuns, Scope};
+use space::SegmentSpace;
 
 /// Arguments of `granary study flashield`.
 #[derive(Args)]
@@ -50,8 +50,8 @@ pub fn run(arguments: &FlashieldStudyArguments) -> Result<()> {
     if inputs.is_empty() {
         return Err(Failure::Argument(format!("no trace of the study is in {}", arguments.traces.display())));
     }
-    let space = Space::measure(&arguments.disk, arguments.quick)?;
-    let runs = Runs::all(&inputs, &scope)?;
+    let space = SegmentSpace::measure(&arguments.disk, arguments.quick)?;
+    let runs = FlashieldRuns::all(&inputs, &scope)?;
     for table in [runs.clwa(), runs.hit_ratio()] {
         say!("{}\n", table.text());
     }

@@ -43,7 +43,7 @@ pub struct MemcachedStudyArguments {
 const INSTALL: &str = "scripts/install-rivals.sh installs it";
 
 /// The scale of the study.
-pub struct Size {
+pub struct MemcachedStudySize {
     pub quick: bool,
     pub repetitions: usize,
     pub time: Duration,
@@ -55,7 +55,7 @@ pub struct Size {
     pub flash_bytes: u64,
 }
 
-impl Size {
+impl MemcachedStudySize {
     fn new(arguments: &MemcachedStudyArguments) -> Self {
         let quick = arguments.quick;
         let time = Duration::from_millis(if quick { 300 } else { 4000 });
@@ -73,14 +73,14 @@ impl Size {
 
 /// Runs of one contender.
 #[derive(Default)]
-pub struct Runs {
+pub struct MemcachedRuns {
     pub operations: Samples,
     pub median_us: Samples,
     pub p99_us: Samples,
     pub hit_ratio: Samples,
 }
 
-impl Runs {
+impl MemcachedRuns {
     /// Adds a run.
     pub fn push(&mut self, figures: &LoadFigures) {
         self.operations.push(figures.operations_per_second());
@@ -92,7 +92,7 @@ impl Runs {
 
 /// Runs all of it and writes the page.
 pub fn run(arguments: &MemcachedStudyArguments) -> Result<()> {
-    let size = Size::new(arguments);
+    let size = MemcachedStudySize::new(arguments);
     std::fs::create_dir_all(&arguments.out).map_err(at(&arguments.out))?;
     let scratch = Scratch::new(&arguments.data)?;
     let rivals = arguments.rivals.canonicalize().map_err(at(&arguments.rivals))?;
@@ -104,7 +104,7 @@ pub fn run(arguments: &MemcachedStudyArguments) -> Result<()> {
     say!("\n{}", memory.report().text());
     let flash = flash::run(&size, &scratch.path, &rivals)?;
     say!("\n{}", flash.report().text());
-    let page = page::Page { size: &size, notes: &notes, memory: &memory, flash: &flash };
+    let page = page::MemcachedPage { size: &size, notes: &notes, memory: &memory, flash: &flash };
     let place = |name: &str| arguments.out.join(name);
     let write = |name: &str, text: String| std::fs::write(place(name), text).map_err(at(&place(name)));
     write("memcached.md", page.text())?;
