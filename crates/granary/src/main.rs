@@ -35,22 +35,22 @@ struct Arguments {
 enum Command {
     /// Run SQL over files and cache dictionaries, as `clickhouse local` does
     #[command(after_long_help = local::EXAMPLES)]
-    Local(local::Arguments),
+    Local(local::LocalArguments),
     /// Serve dictionaries and SQL over HTTP, also to a ClickHouse as its source; memcached; volumes over NBD
     #[command(after_long_help = server::EXAMPLES)]
-    Server(Box<server::Arguments>),
+    Server(Box<server::ServerArguments>),
     /// Read a password and print its hash, for the configuration of the server
     HashPassword,
     /// See a dictionary of a million users at work: cold, warm, and opened again
-    Demo(demo::Arguments),
+    Demo(demo::DemoArguments),
     /// Replay a trace through cache policies: hits, and writes to flash
     #[command(after_long_help = replay::help())]
-    Replay(replay::Arguments),
+    Replay(replay::ReplayArguments),
     /// Make, list and check log-structured disks, which `granary server --nbd` serves
     #[command(after_long_help = volume::EXAMPLES)]
-    Volume(volume::Arguments),
+    Volume(volume::VolumeArguments),
     /// Measure Granary beside its peers on this machine, and write a page about it
-    Study(study::Arguments),
+    Study(study::StudyArguments),
 }
 
 /// Makes a write beyond the longest file that the process may have (`ulimit -f`, `LimitFSIZE=`) fail with EFBIG, as one

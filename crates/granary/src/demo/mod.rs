@@ -18,7 +18,7 @@ use pass::Pass;
 
 /// Arguments of `granary demo`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct DemoArguments {
     /// Folder for the database, the events and the dictionary; made if it is not there
     #[arg(long, value_name = "DIR", default_value = "granary-demo")]
     path: PathBuf,
@@ -70,7 +70,7 @@ LIMIT 12",
 }
 
 /// Makes the missing files, looks all events up three times, and prints the results.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &DemoArguments) -> Result<()> {
     let folder = arguments.path.join(USER_FILES);
     let database = folder.join(DATABASE);
     let events = folder.join(EVENTS);

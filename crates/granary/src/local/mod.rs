@@ -59,7 +59,7 @@ SIGTERM, which close dictionaries as any other end does.";
 
 /// Arguments of `granary local`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct LocalArguments {
     /// Statements to run, separated by semicolons; may be given several times. Without it they come from
     /// standard input, or are typed at a prompt
     #[arg(short, long = "query", value_name = "SQL")]
@@ -102,7 +102,7 @@ pub struct Arguments {
 }
 
 /// Runs the command; the exit status tells the error's code.
-pub fn run(arguments: Arguments) -> ExitCode {
+pub fn run(arguments: LocalArguments) -> ExitCode {
     match go(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -119,7 +119,7 @@ fn status(error: &Error) -> ExitCode {
     }
 }
 
-fn go(arguments: Arguments) -> Result<(), Error> {
+fn go(arguments: LocalArguments) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_stack_size(STACK_BYTES)
@@ -150,7 +150,7 @@ fn go(arguments: Arguments) -> Result<(), Error> {
     result
 }
 
-fn work(runner: &Runner, arguments: &Arguments) -> Result<(), Error> {
+fn work(runner: &Runner, arguments: &LocalArguments) -> Result<(), Error> {
     let (session, runtime) = (runner.session, runner.runtime);
     dictionaries::add(session, &arguments.dictionaries)?;
     let statements_given = !arguments.query.is_empty() || !arguments.queries_file.is_empty();

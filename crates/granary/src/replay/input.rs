@@ -12,7 +12,7 @@ use crate::server::size::{self, Size};
 
 /// A trace.
 #[derive(Args)]
-pub struct Input {
+pub struct ReplayInput {
     /// A trace, packed with gzip or xz or not; or published statistics, from which a stream is drawn
     ///
     /// Traces: CloudPhysics' block I/O, web objects (time, id, size), cache2k's keys, libCacheSim's
@@ -50,7 +50,7 @@ pub struct Input {
 /// Default number of drawn requests.
 pub const DRAWN: u64 = 1_000_000;
 
-impl Input {
+impl ReplayInput {
     /// Reads the whole input.
     pub fn load(&self) -> Result<Workload> {
         let scale = Scale { requests: self.requests.unwrap_or(DRAWN), keys: self.keys, seed: self.seed };
@@ -69,7 +69,7 @@ pub fn load(source: &Source, limit: usize, copies: u32) -> Result<Workload> {
 
 /// How much space there is: in bytes, or by the trace.
 #[derive(Args)]
-pub struct Space {
+pub struct CacheSpace {
     /// DRAM for objects, as in 64MiB
     #[arg(long, value_name = "SIZE", value_parser = size::parse, requires = "flash")]
     dram: Option<Size>,
@@ -92,7 +92,7 @@ fn part(text: &str) -> std::result::Result<f64, String> {
     if percent > 0.0 && percent <= 100.0 { Ok(percent) } else { Err("more than 0, at most 100".into()) }
 }
 
-impl Space {
+impl CacheSpace {
     /// The space, in bytes.
     pub fn budget(&self, workload: &Workload) -> Budget {
         match (self.dram, self.flash) {

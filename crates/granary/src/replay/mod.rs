@@ -12,18 +12,18 @@ use indicatif::HumanCount;
 
 use crate::failure::{Result, at};
 use crate::progress::bar;
-pub use input::{DRAWN, Input, load, sizes};
+pub use input::{DRAWN, ReplayInput, load, sizes};
 pub use served::{OnDisk, Serving, budget_of_server, exact_model, object_bytes_max};
 use table::bytes;
 
 /// Arguments of `granary replay`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct ReplayArguments {
     #[command(flatten)]
-    input: Input,
+    input: ReplayInput,
 
     #[command(flatten)]
-    space: input::Space,
+    space: input::CacheSpace,
 
     /// What to compare, separated by commas; see below
     #[arg(
@@ -35,7 +35,7 @@ pub struct Arguments {
     policy: Vec<Policy>,
 
     #[command(flatten)]
-    served: served::Arguments,
+    served: served::ReplayServerArguments,
 
     /// Write the table to this file, too, as CSV
     #[arg(long, value_name = "FILE")]
@@ -67,7 +67,7 @@ Examples:
 }
 
 /// Replays a trace through each policy, and prints a line for each.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &ReplayArguments) -> Result<()> {
     let mut workload = arguments.input.load()?;
     let server = arguments.served.prepare(&mut workload)?;
     if workload.reads() == 0 {

@@ -17,7 +17,7 @@ use crate::scratch::Scratch;
 
 /// Which server, and how it is asked.
 #[derive(Args)]
-pub struct Arguments {
+pub struct ReplayServerArguments {
     /// Replay the trace through this memcached server, too. If it is Granary's, the models have its space
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "disk")]
     server: Option<String>,
@@ -51,7 +51,7 @@ pub struct OnDisk {
     pub pipeline: usize,
 }
 
-impl Arguments {
+impl ReplayServerArguments {
     /// Finds the server, and removes objects that are too large for it from a workload.
     pub fn prepare(&self, workload: &mut Workload) -> Result<Real<'_>> {
         let (connections, pipeline) = (usize::from(self.connections), usize::from(self.pipeline));

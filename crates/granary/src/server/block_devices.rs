@@ -10,7 +10,7 @@ use granary_volume::Volume;
 /// Whether volumes become block devices.
 #[derive(Args)]
 #[command(next_help_heading = "Volumes as block devices")]
-pub struct Arguments {
+pub struct BlockDeviceArguments {
     /// Make the volumes in DIR/volumes block devices, /dev/ublkb0 and so on; needs root and Linux 6.0
     #[arg(long, env = "GRANARY_UBLK", value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub ublk: Option<bool>,

@@ -28,8 +28,8 @@ pub struct Config {
     pub query_memory: Option<size::Size>,
     pub log: Option<String>,
     pub log_format: Option<LogFormat>,
-    pub memcached: Option<memcached::Arguments>,
-    pub nbd: Option<nbd::Arguments>,
+    pub memcached: Option<memcached::MemcachedArguments>,
+    pub nbd: Option<nbd::NbdArguments>,
     #[cfg(feature = "ublk")]
     pub ublk: Option<bool>,
     users: Option<BTreeMap<String, ConfiguredUser>>,

@@ -31,7 +31,7 @@ const ITEM_MAX: Size = Size(1 << 20);
 #[derive(Debug, Default, PartialEq, Args, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Memcached")]
-pub struct Arguments {
+pub struct MemcachedArguments {
     /// Serve memcached's protocol here, too, over a cache of its own
     #[arg(long = "memcached", value_name = "ADDR", env = "GRANARY_MEMCACHED", value_parser = address::parse)]
     #[serde(default, deserialize_with = "address::deserialize")]
@@ -150,10 +150,10 @@ fn compression<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Compression
     String::deserialize(value)?.parse().map(Some).map_err(D::Error::custom)
 }
 
-impl Arguments {
+impl MemcachedArguments {
     /// These arguments, completed by `others`.
-    pub fn or(self, others: Arguments) -> Arguments {
-        Arguments {
+    pub fn or(self, others: MemcachedArguments) -> MemcachedArguments {
+        MemcachedArguments {
             address: self.address.or(others.address),
             socket: self.socket.or(others.socket),
             socket_mode: self.socket_mode.or(others.socket_mode),
@@ -183,7 +183,7 @@ impl Arguments {
 
     /// Whether any argument is given.
     pub fn says_something(&self) -> bool {
-        *self != Arguments::default()
+        *self != MemcachedArguments::default()
     }
 
     /// Whether it is to serve TLS.
@@ -260,8 +260,8 @@ impl Arguments {
 mod tests {
     use super::*;
 
-    fn all() -> Arguments {
-        Arguments {
+    fn all() -> MemcachedArguments {
+        MemcachedArguments {
             address: Some(SocketAddr::from(([127, 0, 0, 1], 11211))),
             socket: Some("socket".into()),
             socket_mode: Some(Mode(0o660)),
@@ -286,8 +286,8 @@ mod tests {
 
     #[test]
     fn an_argument_that_is_not_given_is_that_of_the_configuration() {
-        assert_eq!(Arguments::default().or(all()), all());
-        assert_eq!(all().or(Arguments::default()), all());
+        assert_eq!(MemcachedArguments::default().or(all()), all());
+        assert_eq!(all().or(MemcachedArguments::default()), all());
     }
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!((store.sync_changes, store.bytes_per_day), (true, Some(5)));
         assert_eq!((store.admission, store.compression), (Admission::RejectFirst, Compression::Lz4));
         assert_eq!(store.applications, Applications::new([b"a:".to_vec()]));
-        let none = Arguments { memory_folder: Some("none".into()), ..Arguments::default() };
+        let none = MemcachedArguments { memory_folder: Some("none".into()), ..MemcachedArguments::default() };
         assert_eq!(none.store(Path::new("d")).unwrap().memory_folder, None);
     }
 }

@@ -75,7 +75,7 @@ SIGTERM and Ctrl-C stop it: what is under way has 10 seconds, and the dictionari
 
 /// Arguments of `granary server`. What is not said here is as the configuration says.
 #[derive(Args)]
-pub struct Arguments {
+pub struct ServerArguments {
     /// Configuration file, in TOML; flags and variables come before what it says
     #[arg(long, value_name = "FILE", env = "GRANARY_CONFIG")]
     config: Option<PathBuf>,
@@ -132,18 +132,18 @@ pub struct Arguments {
     log_format: Option<LogFormat>,
 
     #[command(flatten)]
-    memcached: memcached::Arguments,
+    memcached: memcached::MemcachedArguments,
 
     #[command(flatten)]
-    nbd: nbd::Arguments,
+    nbd: nbd::NbdArguments,
 
     #[cfg(feature = "ublk")]
     #[command(flatten)]
-    block_devices: block_devices::Arguments,
+    block_devices: block_devices::BlockDeviceArguments,
 }
 
 /// Serves until it is stopped.
-pub fn run(arguments: Arguments) -> ExitCode {
+pub fn run(arguments: ServerArguments) -> ExitCode {
     match serve(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -154,7 +154,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-fn serve(arguments: Arguments) -> Result<(), Box<dyn Error>> {
+fn serve(arguments: ServerArguments) -> Result<(), Box<dyn Error>> {
     // Allocations of many sizes and ages take up to twice the RAM in huge pages, and lookups are no faster with them.
     // On a kernel without huge pages the call fails, harmlessly.
     let _ = rustix::thread::disable_transparent_huge_pages(true);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[derive(Debug, Default, PartialEq, Args, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Volumes over NBD")]
-pub struct Arguments {
+pub struct NbdArguments {
     /// Serve the volumes in DIR/volumes here, by their names; `granary volume create` makes them, and without one the
     /// server does not start
     #[arg(id = "nbd-address", long = "nbd", value_name = "ADDR", env = "GRANARY_NBD", value_parser = address::parse)]
@@ -40,10 +40,10 @@ pub struct Arguments {
     connections: Option<NonZeroUsize>,
 }
 
-impl Arguments {
+impl NbdArguments {
     /// These arguments, completed by `others`.
-    pub fn or(self, others: Arguments) -> Arguments {
-        Arguments {
+    pub fn or(self, others: NbdArguments) -> NbdArguments {
+        NbdArguments {
             address: self.address.or(others.address),
             socket: self.socket.or(others.socket),
             tls: self.tls.or(others.tls),
@@ -58,7 +58,7 @@ impl Arguments {
 
     /// Whether any argument is given.
     pub fn says_something(&self) -> bool {
-        *self != Arguments::default()
+        *self != NbdArguments::default()
     }
 
     /// Whether it is to serve TLS.
@@ -99,13 +99,13 @@ mod tests {
 
     #[test]
     fn an_argument_that_is_not_given_is_that_of_the_configuration() {
-        let all = || Arguments {
+        let all = || NbdArguments {
             address: Some(SocketAddr::from(([127, 0, 0, 1], 10809))),
             socket: Some("socket".into()),
             tls: Some(true),
             connections: NonZeroUsize::new(6),
         };
-        assert_eq!(Arguments::default().or(all()), all());
-        assert_eq!(all().or(Arguments::default()), all());
+        assert_eq!(NbdArguments::default().or(all()), all());
+        assert_eq!(all().or(NbdArguments::default()), all());
     }
 }

@@ -12,7 +12,7 @@ use granary_sql::limits::DEFAULT_MEMORY_FOLDER;
 
 use super::address::Http;
 use super::config::{Config, ConfigError};
-use super::{Arguments, memcached, nbd};
+use super::{ServerArguments, memcached, nbd};
 
 /// With less, no query can be answered.
 const QUERY_MEMORY_MIN: u64 = 4 << 20;
@@ -23,9 +23,9 @@ pub struct Plan {
     pub path: PathBuf,
     /// HTTP and HTTPS, and sessions behind them.
     pub options: Options,
-    pub memcached: memcached::Arguments,
+    pub memcached: memcached::MemcachedArguments,
     pub memcached_tls: Option<Arc<ServerConfig>>,
-    pub nbd: nbd::Arguments,
+    pub nbd: nbd::NbdArguments,
     pub nbd_tls: Option<Arc<ServerConfig>>,
     /// Bytes that all queries may take; `None`: a part of the RAM.
     pub query_memory: Option<u64>,
@@ -38,7 +38,7 @@ impl Plan {
     ///
     /// # Errors
     /// They contradict each other, or nothing would be served.
-    pub fn new(mut arguments: Arguments, mut config: Config) -> Result<Plan, Box<dyn Error>> {
+    pub fn new(mut arguments: ServerArguments, mut config: Config) -> Result<Plan, Box<dyn Error>> {
         let serves_block_devices = serves_block_devices(&arguments, &config);
         let path = arguments.path.clone().or(config.path.take()).unwrap_or_else(|| "granary-data".into());
         let of_memcached = config.memcached.take();
@@ -103,16 +103,16 @@ fn tls_of(tls: Option<&Tls>, is_wanted: bool) -> Result<Option<Arc<ServerConfig>
 
 /// Whether volumes become block devices; the program may be built without these.
 #[cfg(feature = "ublk")]
-pub fn serves_block_devices(arguments: &Arguments, config: &Config) -> bool {
+pub fn serves_block_devices(arguments: &ServerArguments, config: &Config) -> bool {
     arguments.block_devices.ublk.or(config.ublk) == Some(true)
 }
 
 #[cfg(not(feature = "ublk"))]
-fn serves_block_devices(_: &Arguments, _: &Config) -> bool {
+fn serves_block_devices(_: &ServerArguments, _: &Config) -> bool {
     false
 }
 
-fn certificate(arguments: &Arguments, config: &Config) -> Option<Tls> {
+fn certificate(arguments: &ServerArguments, config: &Config) -> Option<Tls> {
     match (arguments.tls_certificate.clone(), arguments.tls_key.clone()) {
         (Some(certificate), Some(key)) => Some(Tls { certificate, key }),
         _ => {
@@ -122,7 +122,7 @@ fn certificate(arguments: &Arguments, config: &Config) -> Option<Tls> {
 }
 
 fn options(
-    arguments: Arguments,
+    arguments: ServerArguments,
     config: Config,
     path: PathBuf,
     tls: Option<Tls>,

@@ -21,7 +21,7 @@ use crate::failure::Result;
 
 /// Arguments of `granary study`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct StudyArguments {
     #[command(subcommand)]
     study: Study,
 }
@@ -29,23 +29,23 @@ pub struct Arguments {
 #[derive(Subcommand)]
 enum Study {
     /// What a cache in front of an on-disk store is worth: Granary, LevelDB and RocksDB
-    Cache(cache::Arguments),
+    Cache(cache::CacheStudyArguments),
     /// Compression of values: codecs on real values, what it saves, and page compression in RocksDB
-    Compression(compression::Arguments),
+    Compression(compression::CompressionStudyArguments),
     /// Cache dictionaries against a real ClickHouse and the device itself
-    Dictionary(dictionary::Arguments),
+    Dictionary(dictionary::DictionaryStudyArguments),
     /// Admission to flash: what policies write and find, on traces and drawn streams
-    Flashield(flashield::Arguments),
+    Flashield(flashield::FlashieldStudyArguments),
     /// The memcached server against memcached, its extstore and the device itself
-    Memcached(memcached::Arguments),
+    Memcached(memcached::MemcachedStudyArguments),
     /// Many connections to the dictionary server, whose PostgreSQL fails and comes back
-    Outage(outage::Arguments),
+    Outage(outage::OutageStudyArguments),
     /// Granary between a real ClickHouse and a real PostgreSQL: what is asked, and how long it takes
-    Proxy(proxy::Arguments),
+    Proxy(proxy::ProxyStudyArguments),
     /// The models of the study of admission beside the real server on a real disk
-    Replay(replay::Arguments),
+    Replay(replay::ReplayStudyArguments),
     /// Volumes: what maps cost, servers beside each other, cleaning, opening
-    Volume(volume::Arguments),
+    Volume(volume::VolumeStudyArguments),
     /// Loads or reads a store (a part of `cache`)
     #[command(hide = true)]
     StoreProcess(cache::StoreProcess),
@@ -55,7 +55,7 @@ enum Study {
 }
 
 /// Runs a study.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &StudyArguments) -> Result<()> {
     match &arguments.study {
         Study::Cache(arguments) => cache::run(arguments),
         Study::Compression(arguments) => compression::run(arguments),

@@ -100,7 +100,7 @@ pub fn check(folder: &Path, name: &str) -> Result<()> {
 }
 
 /// Neighbouring blocks that are unreadable for the same reason.
-struct Run {
+struct DamagedRun {
     blocks: Range<u64>,
     error: String,
 }
@@ -116,10 +116,10 @@ pub fn scrub(folder: &Path, name: &str) -> Result<()> {
     let mut next = volume.next_mapped(0);
     let mut output = std::io::stdout().lock();
     // If the lines cannot be written, the exit status still tells.
-    let mut tell = |Run { blocks, error }: Run| {
+    let mut tell = |DamagedRun { blocks, error }: DamagedRun| {
         let _ = writeln!(output, "{name}: bytes {} to {}: {error}", blocks.start * size, blocks.end * size);
     };
-    let mut run: Option<Run> = None;
+    let mut run: Option<DamagedRun> = None;
     while let Some(lba) = next {
         let error = volume.read(&mut io, lba * size, &mut block).err().map(|error| error.to_string());
         read += 1;
@@ -128,7 +128,7 @@ pub fn scrub(folder: &Path, name: &str) -> Result<()> {
             (Some(run), Some(error)) if run.blocks.end == lba && run.error == error => run.blocks.end += 1,
             (_, error) => {
                 run.take().map(&mut tell);
-                run = error.map(|error| Run { blocks: lba..lba + 1, error });
+                run = error.map(|error| DamagedRun { blocks: lba..lba + 1, error });
             }
         }
         if read.is_multiple_of(256) {

@@ -37,9 +37,9 @@ A volume is open in one process at a time: stop the server first.";
 
 /// Arguments of `granary volume`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct VolumeArguments {
     #[command(subcommand)]
-    command: Command,
+    command: VolumeCommand,
 }
 
 /// The folder that volumes lie in.
@@ -61,7 +61,7 @@ struct NamedVolume {
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum VolumeCommand {
     /// Make a volume, empty; it takes space as it is written
     Create(Create),
     /// Show the volumes: sizes, and the space that their files take
@@ -180,21 +180,21 @@ pub fn close(volume: Arc<Volume>) -> io::Result<()> {
 }
 
 /// Runs the command.
-pub fn run(arguments: Arguments) -> Result<()> {
+pub fn run(arguments: VolumeArguments) -> Result<()> {
     logging::start_for_command();
     match arguments.command {
-        Command::Create(create) => make(create),
-        Command::List(place) => inspect::list(&folder(&place.path)),
-        Command::Inspect(NamedVolume { name, place }) => inspect::inspect(&folder(&place.path), &name),
-        Command::Check(NamedVolume { name, place }) => inspect::check(&folder(&place.path), &name),
-        Command::Scrub(NamedVolume { name, place }) => inspect::scrub(&folder(&place.path), &name),
-        Command::Serve(NamedVolume { name, place }) => serve::serve(&folder(&place.path), &name),
-        Command::Resize(Resize { named, size }) => {
+        VolumeCommand::Create(create) => make(create),
+        VolumeCommand::List(place) => inspect::list(&folder(&place.path)),
+        VolumeCommand::Inspect(NamedVolume { name, place }) => inspect::inspect(&folder(&place.path), &name),
+        VolumeCommand::Check(NamedVolume { name, place }) => inspect::check(&folder(&place.path), &name),
+        VolumeCommand::Scrub(NamedVolume { name, place }) => inspect::scrub(&folder(&place.path), &name),
+        VolumeCommand::Serve(NamedVolume { name, place }) => serve::serve(&folder(&place.path), &name),
+        VolumeCommand::Resize(Resize { named, size }) => {
             let before = Volume::resize(&folder(&named.place.path), &named.name, size.0)?;
             say!("{} has {} bytes now, and had {before}", named.name, size.0);
             Ok(())
         }
-        Command::Delete(NamedVolume { name, place }) => {
+        VolumeCommand::Delete(NamedVolume { name, place }) => {
             Volume::delete(&folder(&place.path), &name)?;
             say!("{name} is deleted");
             Ok(())

@@ -16,7 +16,7 @@ use crate::study::machine;
 
 /// Arguments of `granary study cache`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct CacheStudyArguments {
     /// Where cache.md, cache.csv and the plots go, and may be from before
     #[arg(long, value_name = "DIR", default_value = "docs/studies")]
     out: PathBuf,
@@ -57,7 +57,7 @@ fn part(name: &str) -> std::result::Result<Part, String> {
 const SOME_RAM_BYTES: u64 = 1 << 30;
 
 /// Runs the parts asked for and writes the page.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &CacheStudyArguments) -> Result<()> {
     let size = match arguments.quick {
         true => Size::quick(),
         false => Size::full(arguments.repetitions, arguments.keys),

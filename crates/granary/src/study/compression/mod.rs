@@ -13,7 +13,7 @@ use crate::study::machine;
 
 /// Arguments of `granary study compression`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct CompressionStudyArguments {
     /// The folder with the values, which `rivals/values/fetch.sh` fetches
     #[arg(long, value_name = "DIR", default_value = "rivals/values/data")]
     values: PathBuf,
@@ -55,7 +55,7 @@ const OPERATIONS_QUICK: u64 = 2_000;
 const TRACE_VALUES: [&str; 2] = ["mdn.values", "crates.values"];
 
 /// Runs all of it and writes the page.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &CompressionStudyArguments) -> Result<()> {
     let (rounds, operations) = match arguments.quick {
         true => (1, OPERATIONS_QUICK),
         false => (arguments.repetitions as usize, OPERATIONS),
@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// Hits on a trace.
-fn hits(arguments: &Arguments, trace: &Path, disk: &Path) -> Result<trace::Findings> {
+fn hits(arguments: &CompressionStudyArguments, trace: &Path, disk: &Path) -> Result<trace::TraceFindings> {
     let values = TRACE_VALUES.map(|name| arguments.values.join(name));
     let values: Vec<&Path> = values.iter().map(PathBuf::as_path).filter(|path| path.exists()).collect();
     let hits = trace::run(trace, arguments.copies, &values, disk)?;

@@ -25,7 +25,7 @@ struct Hits {
     server: f64,
 }
 
-struct Line {
+struct TraceLine {
     values: String,
     policy: &'static str,
     times_smaller: f64,
@@ -35,18 +35,18 @@ struct Line {
 
 /// Results of the replays.
 #[derive(Default)]
-pub struct Findings {
+pub struct TraceFindings {
     /// By kind of values: a description of the workload with them, and the server's space.
     workloads: Vec<(String, Budget)>,
-    lines: Vec<Line>,
+    lines: Vec<TraceLine>,
 }
 
 /// Replays the trace with the values of each file, on the disk of a folder.
-pub fn run(trace: &Path, copies: u32, values: &[&Path], disk: &Path) -> Result<Findings> {
+pub fn run(trace: &Path, copies: u32, values: &[&Path], disk: &Path) -> Result<TraceFindings> {
     let scale = Scale { requests: DRAWN, keys: None, seed: 1 };
     let source = Source { path: trace.to_owned(), format: None, scale, cluster: None };
     let workload = load(&source, Workload::REQUESTS_MAX, copies)?;
-    let (on_disk, mut findings) = (on_disk(disk), Findings::default());
+    let (on_disk, mut findings) = (on_disk(disk), TraceFindings::default());
     for path in values {
         let Values { name, train, test } = Values::load(path).map_err(at(path))?;
         let values = [train, test].concat();
@@ -69,7 +69,7 @@ pub fn run(trace: &Path, copies: u32, values: &[&Path], disk: &Path) -> Result<F
                 let served = on_disk.replay(&name, &serving, budget, &raw, &Content::given(&values))?;
                 Ok(Hits { model, server: served.tally.hit_ratio() })
             };
-            findings.lines.push(Line {
+            findings.lines.push(TraceLine {
                 values: name.clone(),
                 policy,
                 times_smaller: bytes(&lengths) / bytes(&stored),
@@ -82,7 +82,7 @@ pub fn run(trace: &Path, copies: u32, values: &[&Path], disk: &Path) -> Result<F
     Ok(findings)
 }
 
-impl Findings {
+impl TraceFindings {
     fn table(&self) -> Report {
         let mut report = Report::new(&[
             "values",
@@ -96,7 +96,7 @@ impl Findings {
             "server",
         ]);
         let percent = |ratio: f64| format!("{:.1} %", ratio * 100.0);
-        for Line { values, policy, times_smaller, none, zstd } in &self.lines {
+        for TraceLine { values, policy, times_smaller, none, zstd } in &self.lines {
             let cells = [none.model, none.server, zstd.model, zstd.server].map(percent);
             let rises = [zstd.model - none.model, zstd.server - none.server];
             let rises = rises.map(|rise| format!("{:+.1}", rise * 100.0));

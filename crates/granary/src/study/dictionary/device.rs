@@ -9,7 +9,7 @@ use clap::Args;
 use granary_lab::{Reopening, Report, Samples, block_reads, fio_random_reads, reopening, write_until_killed};
 
 use super::INSTALL;
-use super::size::Size;
+use super::size::DictionaryStudySize;
 use crate::failure::{Failure, Result, at};
 use crate::study::figure::{bytes, count, reached};
 
@@ -37,7 +37,7 @@ pub struct Device {
 }
 
 /// Runs both parts.
-pub fn run(size: &Size, scratch: &Path, rivals: &Path) -> Result<Device> {
+pub fn run(size: &DictionaryStudySize, scratch: &Path, rivals: &Path) -> Result<Device> {
     let path = scratch.join("blocks");
     let (mut granary, mut fio) = (Samples::default(), Samples::default());
     let (mut fio_version, mut reads_per_hit) = (None, f64::NAN);

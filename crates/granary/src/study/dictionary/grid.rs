@@ -3,7 +3,7 @@
 use granary_lab::{Report, Samples};
 
 use super::contender::{Engine, Granary, create, fill_query, read_query};
-use super::size::Size;
+use super::size::DictionaryStudySize;
 use crate::failure::Result;
 use crate::study::figure::{bytes, count, seconds};
 
@@ -18,7 +18,7 @@ pub struct Grid {
 pub type Cell = (u64, u64, Samples, Samples);
 
 /// Runs all combinations in turn, with the RAM tier off.
-pub fn run(size: &Size, granary: &mut Granary) -> Result<Grid> {
+pub fn run(size: &DictionaryStudySize, granary: &mut Granary) -> Result<Grid> {
     let mut cells = Vec::new();
     for &block in &size.grid_blocks {
         for &buffer in size.grid_buffers.iter().filter(|buffer| buffer.is_multiple_of(block)) {

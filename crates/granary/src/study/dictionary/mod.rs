@@ -18,13 +18,13 @@ use crate::scratch::Scratch;
 use crate::study::figure;
 use crate::study::machine;
 use contender::Granary;
-use size::Size;
+use size::DictionaryStudySize;
 
 pub use device::WriteUntilKilled;
 
 /// Arguments of `granary study dictionary`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct DictionaryStudyArguments {
     /// Where dictionary.md, dictionary.csv and dictionary.svg go
     #[arg(long, value_name = "DIR", default_value = "docs/studies")]
     out: PathBuf,
@@ -49,8 +49,12 @@ pub struct Arguments {
 const INSTALL: &str = "scripts/install-rivals.sh installs it";
 
 /// Runs all of it and writes the page.
-pub fn run(arguments: &Arguments) -> Result<()> {
-    let size = if arguments.quick { Size::quick() } else { Size::full(arguments.repetitions as usize) };
+pub fn run(arguments: &DictionaryStudyArguments) -> Result<()> {
+    let size = if arguments.quick {
+        DictionaryStudySize::quick()
+    } else {
+        DictionaryStudySize::full(arguments.repetitions as usize)
+    };
     std::fs::create_dir_all(&arguments.out).map_err(at(&arguments.out))?;
     let scratch = Scratch::new(&arguments.data)?;
     let rivals = arguments.rivals.canonicalize().map_err(at(&arguments.rivals))?;
@@ -88,7 +92,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
     let place = |name: &str| arguments.out.join(name);
     let write = |name: &str, text: String| std::fs::write(place(name), text).map_err(at(&place(name)));
-    let page = page::Page { size: &size, notes: &notes, seed: &seed, grid: &grid, device: &device };
+    let page = page::DictionaryPage { size: &size, notes: &notes, seed: &seed, grid: &grid, device: &device };
     write("dictionary.md", page.text())?;
     write("dictionary.csv", page.csv())?;
     let (series, groups) = seed.bars(&size);

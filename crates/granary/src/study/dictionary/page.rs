@@ -5,12 +5,12 @@ use granary_lab::Samples;
 use super::device::Device;
 use super::grid::Grid;
 use super::seed::{CONTENDERS, Seed};
-use super::size::{Kind, Size};
+use super::size::{DictionaryStudySize, RunKind};
 use crate::study::figure::{bytes, count};
 
 /// Everything that was measured.
-pub struct Page<'a> {
-    pub size: &'a Size,
+pub struct DictionaryPage<'a> {
+    pub size: &'a DictionaryStudySize,
     /// Machine and versions.
     pub notes: &'a [String],
     pub seed: &'a Seed,
@@ -18,13 +18,13 @@ pub struct Page<'a> {
     pub device: &'a Device,
 }
 
-impl Page<'_> {
+impl DictionaryPage<'_> {
     /// docs/studies/dictionary.md.
     pub fn text(&self) -> String {
-        let Page { size, notes, seed, grid, device } = self;
+        let DictionaryPage { size, notes, seed, grid, device } = self;
         let warning = match size.kind {
-            Kind::Full => "",
-            Kind::Smoke => {
+            RunKind::Full => "",
+            RunKind::Smoke => {
                 "\n**Made with `--quick`: the sizes are too small for the figures to mean anything.**\n"
             }
         };

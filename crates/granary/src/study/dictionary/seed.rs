@@ -9,7 +9,7 @@ use granary_lab::{ClickHouse, Report, Samples};
 
 use super::INSTALL;
 use super::contender::{Engine, Granary, check_query, create, fill_query, read_query};
-use super::size::Size;
+use super::size::DictionaryStudySize;
 use crate::failure::{Failure, Result, at};
 use crate::study::figure::{bytes, count, ratio, reached, seconds, times};
 
@@ -25,7 +25,7 @@ const READ_BUFFER_SIZE: u64 = BLOCK_SIZE * BLOCK_SIZE;
 const READS_BEST_OF: usize = 3;
 
 /// One line of the table.
-pub struct Line {
+pub struct SeedLine {
     pub layout: String,
     pub measure: String,
     /// Seconds, by contender.
@@ -36,7 +36,7 @@ pub struct Line {
 
 /// All lines.
 pub struct Seed {
-    pub lines: Vec<Line>,
+    pub lines: Vec<SeedLine>,
 }
 
 #[derive(Clone, Copy)]
@@ -68,7 +68,7 @@ pub fn source_program(rivals: &Path, scratch: &Path) -> Result<PathBuf> {
 }
 
 /// The source without an engine: start, keys in, rows out.
-pub fn source_alone(source: &Path, size: &Size) -> Result<Samples> {
+pub fn source_alone(source: &Path, size: &DictionaryStudySize) -> Result<Samples> {
     let keys: Vec<u8> = (0..size.keys).flat_map(u64::to_le_bytes).collect();
     let mut samples = Samples::default();
     for _ in 0..size.repetitions {
@@ -94,7 +94,7 @@ pub fn source_alone(source: &Path, size: &Size) -> Result<Samples> {
     Ok(samples)
 }
 
-fn clickhouse_layout(size: &Size, write_buffer: Option<u64>) -> String {
+fn clickhouse_layout(size: &DictionaryStudySize, write_buffer: Option<u64>) -> String {
     match write_buffer {
         None => format!("CACHE(SIZE_IN_CELLS {MAX_STORED_KEYS})"),
         Some(write_buffer) => format!(
@@ -105,7 +105,7 @@ fn clickhouse_layout(size: &Size, write_buffer: Option<u64>) -> String {
     }
 }
 
-fn granary_layout(size: &Size, write_buffer: Option<u64>, contender: usize) -> String {
+fn granary_layout(size: &DictionaryStudySize, write_buffer: Option<u64>, contender: usize) -> String {
     let layout = clickhouse_layout(size, write_buffer);
     match contender {
         1 if write_buffer.is_some() => layout.replace(" PATH", " MEMORY_CACHE_SIZE 0 PATH"),
@@ -114,7 +114,7 @@ fn granary_layout(size: &Size, write_buffer: Option<u64>, contender: usize) -> S
 }
 
 /// The measures of a layout, with the wanted ratios.
-fn measures(size: &Size, write_buffer: Option<u64>) -> Vec<(Measure, [Option<f64>; 2])> {
+fn measures(size: &DictionaryStudySize, write_buffer: Option<u64>) -> Vec<(Measure, [Option<f64>; 2])> {
     let [short, middle, long] = size.reads;
     let [small, .., one_mib, all] = size.write_buffers;
     let fill = match write_buffer {
@@ -138,7 +138,12 @@ fn measures(size: &Size, write_buffer: Option<u64>) -> Vec<(Measure, [Option<f64
     measures
 }
 
-fn run_one(engine: &mut dyn Engine, size: &Size, measure: Measure, round: usize) -> Result<f64> {
+fn run_one(
+    engine: &mut dyn Engine,
+    size: &DictionaryStudySize,
+    measure: Measure,
+    round: usize,
+) -> Result<f64> {
     match measure {
         Measure::Fill => Ok(engine.run(&fill_query(size.keys))?.0),
         Measure::Read(lookups) => {
@@ -162,7 +167,7 @@ fn run_one(engine: &mut dyn Engine, size: &Size, measure: Measure, round: usize)
     }
 }
 
-fn name(measure: Measure, size: &Size) -> String {
+fn name(measure: Measure, size: &DictionaryStudySize) -> String {
     match measure {
         Measure::Fill => format!("fill {}", count(size.keys)),
         Measure::Read(lookups) => format!("read {}", count(lookups)),
@@ -172,7 +177,7 @@ fn name(measure: Measure, size: &Size) -> String {
 
 /// Runs the experiment.
 pub fn run(
-    size: &Size,
+    size: &DictionaryStudySize,
     granary: &mut Granary,
     mut clickhouse: Option<&mut ClickHouse>,
     source: &Path,
@@ -213,14 +218,14 @@ pub fn run(
         };
         eprintln!("{layout}: done");
         for (samples, (measure, targets)) in table.into_iter().zip(measures) {
-            lines.push(Line { layout: layout.clone(), measure: name(measure, size), samples, targets });
+            lines.push(SeedLine { layout: layout.clone(), measure: name(measure, size), samples, targets });
         }
     }
     Ok(Seed { lines })
 }
 
 /// Checks the values: a fast engine with wrong ones is worthless.
-fn check(engine: &mut dyn Engine, size: &Size, who: &str) -> Result<()> {
+fn check(engine: &mut dyn Engine, size: &DictionaryStudySize, who: &str) -> Result<()> {
     let (_, right) = engine.run(&check_query(size.keys))?;
     if right.trim() == size.keys.to_string() {
         return Ok(());
@@ -258,7 +263,7 @@ impl Seed {
     }
 
     /// For the plot: a group for each fill and each of the middle reads, a bar for each contender.
-    pub fn bars(&self, size: &Size) -> (Vec<&'static str>, Vec<(String, Vec<f64>)>) {
+    pub fn bars(&self, size: &DictionaryStudySize) -> (Vec<&'static str>, Vec<(String, Vec<f64>)>) {
         let shown = [name(Measure::Fill, size), name(Measure::Read(size.reads[1]), size)];
         let groups = self.lines.iter().filter(|line| shown.contains(&line.measure)).map(|line| {
             // Ten names must fit side by side under the axis.

@@ -4,9 +4,9 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 /// Counts and sizes; bytes unless the name says otherwise.
-pub struct Size {
+pub struct DictionaryStudySize {
     /// Whether the figures are meaningful.
-    pub kind: Kind,
+    pub kind: RunKind,
     pub repetitions: usize,
     /// Keys of the seed's experiment.
     pub keys: u64,
@@ -29,16 +29,16 @@ pub struct Size {
 
 /// The purpose of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum RunKind {
     Full,
     Smoke,
 }
 
-impl Size {
+impl DictionaryStudySize {
     /// The seed's sizes.
-    pub fn full(repetitions: usize) -> Size {
-        Size {
-            kind: Kind::Full,
+    pub fn full(repetitions: usize) -> DictionaryStudySize {
+        DictionaryStudySize {
+            kind: RunKind::Full,
             repetitions,
             keys: 300_000,
             reads: [30_000, 100_000, 1_000_000],
@@ -55,9 +55,9 @@ impl Size {
     }
 
     /// Enough to execute every line.
-    pub fn quick() -> Size {
-        Size {
-            kind: Kind::Smoke,
+    pub fn quick() -> DictionaryStudySize {
+        DictionaryStudySize {
+            kind: RunKind::Smoke,
             repetitions: 1,
             keys: 6_000,
             reads: [600, 2_000, 20_000],

@@ -3,10 +3,10 @@
 use granary_lab::Report;
 use granary_lab::model::Tally;
 
-use super::runs::{Line, POLICIES, Runs, median};
+use super::runs::{FlashieldLine, FlashieldRuns, POLICIES, median};
 
 /// A line for each claim of the paper.
-pub fn report(runs: &Runs) -> Report {
+pub fn report(runs: &FlashieldRuns) -> Report {
     let mut report = Report::new(&["", "paper", "here", "agrees"]);
     let mut add = |claim: &str, paper: &str, here: String, agrees: bool| {
         report.row([claim.to_owned(), paper.to_owned(), here, yes(agrees)]);
@@ -23,7 +23,7 @@ pub fn report(runs: &Runs) -> Report {
         ours < ripq && ripq < victim,
     );
     let points = |policy| {
-        let difference = |line: &Line| hits(line.of("flashield")) - hits(line.of(policy));
+        let difference = |line: &FlashieldLine| hits(line.of("flashield")) - hits(line.of(policy));
         median(&runs.lines.iter().map(difference).collect::<Vec<_>>())
     };
     let [ripq, victim] = [points("ripq"), points("victim")];
@@ -31,7 +31,7 @@ pub fn report(runs: &Runs) -> Report {
     let little = (-3.0..0.0).contains(&victim);
     add("hit ratio beside the victim cache's", "a little lower", format!("{victim:+.2} points"), little);
     let all = runs.lines.len();
-    let mut count = |claim: &str, paper: &str, holds: &dyn Fn(&Line) -> bool| {
+    let mut count = |claim: &str, paper: &str, holds: &dyn Fn(&FlashieldLine) -> bool| {
         let found = runs.lines.iter().filter(|line| holds(line)).count();
         add(claim, paper, format!("on {found} of {all}"), 2 * found > all);
     };
@@ -42,7 +42,7 @@ pub fn report(runs: &Runs) -> Report {
 }
 
 /// The goals of our own policy, a line for each workload.
-pub fn goals(runs: &Runs) -> Report {
+pub fn goals(runs: &FlashieldRuns) -> Report {
     let mut report = Report::new(&[
         "workload",
         "CLWA",

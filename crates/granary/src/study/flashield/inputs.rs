@@ -10,7 +10,7 @@ use super::runs::Scope;
 use crate::failure::Result;
 
 /// A trace, or statistics that a stream is drawn from.
-pub struct Input {
+pub struct FlashieldInput {
     path: PathBuf,
     cluster: Option<u32>,
 }
@@ -31,16 +31,16 @@ const FILES: [&str; 7] = [
 const CLUSTERS: (&str, [u32; 6]) = ("twitter_clusters_2020Mar.md", [14, 19, 29, 45, 48, 52]);
 
 /// The inputs whose files exist.
-pub fn find(folder: &Path) -> Vec<Input> {
+pub fn find(folder: &Path) -> Vec<FlashieldInput> {
     let files = FILES.map(|name| (name, None));
     let clusters = CLUSTERS.1.map(|number| (CLUSTERS.0, Some(number)));
     let all = files.into_iter().chain(clusters);
-    all.map(|(name, cluster)| Input { path: folder.join(name), cluster })
+    all.map(|(name, cluster)| FlashieldInput { path: folder.join(name), cluster })
         .filter(|input| input.path.exists())
         .collect()
 }
 
-impl Input {
+impl FlashieldInput {
     pub fn load(&self, scope: &Scope) -> Result<Workload> {
         let scale = Scale { requests: scope.requests, keys: None, seed: 1 };
         let source = Source { path: self.path.clone(), format: None, scale, cluster: self.cluster };

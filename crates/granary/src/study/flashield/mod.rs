@@ -12,12 +12,12 @@ use clap::Args;
 use granary_lab::bars;
 
 use crate::failure::{Failure, Result, at};
-use runs::{Runs, Scope};
-use space::Space;
+use runs::{FlashieldRuns, Scope};
+use space::SegmentSpace;
 
 /// Arguments of `granary study flashield`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct FlashieldStudyArguments {
     /// The folder with the traces and statistics; what is not there is left out
     #[arg(long, value_name = "DIR")]
     traces: PathBuf,
@@ -40,7 +40,7 @@ pub struct Arguments {
 }
 
 /// Runs all of it and writes the page.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &FlashieldStudyArguments) -> Result<()> {
     let scope = match arguments.quick {
         true => Scope { requests: arguments.requests / 20, limit: (arguments.requests / 20) as usize },
         false => Scope { requests: arguments.requests, limit: granary_lab::model::Workload::REQUESTS_MAX },
@@ -50,8 +50,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if inputs.is_empty() {
         return Err(Failure::Argument(format!("no trace of the study is in {}", arguments.traces.display())));
     }
-    let space = Space::measure(&arguments.disk, arguments.quick)?;
-    let runs = Runs::all(&inputs, &scope)?;
+    let space = SegmentSpace::measure(&arguments.disk, arguments.quick)?;
+    let runs = FlashieldRuns::all(&inputs, &scope)?;
     for table in [runs.clwa(), runs.hit_ratio()] {
         say!("{}\n", table.text());
     }

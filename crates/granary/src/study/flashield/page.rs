@@ -1,11 +1,11 @@
 //! docs/studies/flashield.md.
 
 use super::claims;
-use super::runs::{PART, RATIO, Runs};
-use super::space::Space;
+use super::runs::{FlashieldRuns, PART, RATIO};
+use super::space::SegmentSpace;
 
 /// The page.
-pub fn text(runs: &Runs, space: &Space, quick: bool) -> String {
+pub fn text(runs: &FlashieldRuns, space: &SegmentSpace, quick: bool) -> String {
     let warning = match quick {
         true => "\n**Made with `--quick`: the streams are too short for the figures to mean anything.**\n",
         false => "",

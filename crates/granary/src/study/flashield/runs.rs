@@ -3,7 +3,7 @@
 use granary_lab::Report;
 use granary_lab::model::{Budget, Policy, Tally, replay};
 
-use super::inputs::Input;
+use super::inputs::FlashieldInput;
 use crate::failure::Result;
 use crate::progress::bar;
 use crate::replay::{describe, sizes};
@@ -52,7 +52,7 @@ pub const RATIOS: [u64; 3] = [3, 7, 15];
 pub const PARTS: [f64; 3] = [0.05, 0.15, 0.4];
 
 /// The results of one workload.
-pub struct Line {
+pub struct FlashieldLine {
     pub name: String,
     pub label: String,
     pub description: String,
@@ -66,7 +66,7 @@ pub struct Line {
     pub parts: Vec<[Tally; 2]>,
 }
 
-impl Line {
+impl FlashieldLine {
     /// The tally of one of [`POLICIES`].
     pub fn of(&self, policy: &str) -> &Tally {
         let at = POLICIES.iter().position(|name| *name == policy).expect("one of them");
@@ -75,12 +75,12 @@ impl Line {
 }
 
 /// The results of all workloads.
-pub struct Runs {
-    pub lines: Vec<Line>,
+pub struct FlashieldRuns {
+    pub lines: Vec<FlashieldLine>,
 }
 
-impl Runs {
-    pub fn all(inputs: &[Input], scope: &Scope) -> Result<Runs> {
+impl FlashieldRuns {
+    pub fn all(inputs: &[FlashieldInput], scope: &Scope) -> Result<FlashieldRuns> {
         let a_line = POLICIES.len() + THRESHOLDS.len() + 2 * RATIOS.len() + 2 * PARTS.len();
         let bar = bar((inputs.len() * a_line) as u64);
         let mut lines = Vec::new();
@@ -97,7 +97,7 @@ impl Runs {
                 bar.inc(1);
                 tally
             };
-            lines.push(Line {
+            lines.push(FlashieldLine {
                 name: workload.name.clone(),
                 label: workload.label.to_string(),
                 description: describe(&workload),
@@ -111,14 +111,14 @@ impl Runs {
             });
         }
         bar.finish_and_clear();
-        Ok(Runs { lines })
+        Ok(FlashieldRuns { lines })
     }
 
     /// A row for each workload, a column for each of `names`, and the medians.
     fn table<'a, const N: usize>(
         &'a self,
         names: [String; N],
-        tallies: impl Fn(&'a Line) -> &'a [Tally],
+        tallies: impl Fn(&'a FlashieldLine) -> &'a [Tally],
         show: impl Fn(f64) -> String,
         figure: impl Fn(&Tally) -> f64,
     ) -> Report {
@@ -181,7 +181,7 @@ impl Runs {
     fn pair<'a, const N: usize>(
         &'a self,
         names: impl Fn() -> [String; N],
-        tallies: impl Fn(&'a Line) -> &'a [Tally],
+        tallies: impl Fn(&'a FlashieldLine) -> &'a [Tally],
     ) -> (Report, Report) {
         (
             self.table(names(), &tallies, |x| format!("{x:.2}"), Tally::clwa),

@@ -20,12 +20,12 @@ const PAPER: f64 = 0.99;
 const WANTED: f64 = 0.97;
 
 /// By [`OBJECT_SIZES`] and, within, by [`BLOCKS`].
-pub struct Space {
+pub struct SegmentSpace {
     file_bytes: u64,
     runs: Vec<[SpaceUse; BLOCKS.len()]>,
 }
 
-impl Space {
+impl SegmentSpace {
     /// Runs all measurements, in a new folder inside `folder`.
     pub fn measure(folder: &Path, quick: bool) -> Result<Self> {
         let scratch = Scratch::new(folder)?;

@@ -6,8 +6,8 @@ use granary_lab::{Asking, Fio, Items, Load, MemoryLimit, Report, Samples, fio_ra
 use granary_memcached::limits::BLOCK_BYTES;
 
 use super::page::{form, judged, ratio, reached};
-use super::servers::{self, Resources, Server};
-use super::{INSTALL, Runs, Size};
+use super::servers::{self, MemcachedServer, Resources};
+use super::{INSTALL, MemcachedRuns, MemcachedStudySize};
 use crate::failure::{Failure, Result};
 
 /// Connections, and how each asks.
@@ -36,7 +36,7 @@ const BLOCK: usize = BLOCK_BYTES as usize;
 /// Runs of a contender under one load.
 #[derive(Default)]
 pub struct OnFlash {
-    pub all: Runs,
+    pub all: MemcachedRuns,
     /// Hits from the device a second.
     pub hits: Samples,
     /// Reads of the device per such hit.
@@ -50,7 +50,7 @@ pub struct Flash {
 }
 
 /// A server's statistics: hits on the device, and reads for these.
-fn on_flash(contender: usize, server: &Server) -> Result<[u64; 2]> {
+fn on_flash(contender: usize, server: &MemcachedServer) -> Result<[u64; 2]> {
     let group = ["granary", ""][contender];
     let statistics = server.statistics(group)?;
     let names = [["hits_flash", "reads"], ["get_extstore", "extstore_objects_read"]][contender];
@@ -58,7 +58,7 @@ fn on_flash(contender: usize, server: &Server) -> Result<[u64; 2]> {
 }
 
 /// Runs the measurements.
-pub fn run(size: &Size, scratch: &Path, rivals: &Path) -> Result<Flash> {
+pub fn run(size: &MemcachedStudySize, scratch: &Path, rivals: &Path) -> Result<Flash> {
     let items = Items { keys: size.flash_keys, value_bytes: VALUE_BYTES };
     let given =
         Resources { memory_bytes: size.flash_memory_bytes, flash_bytes: size.flash_bytes, threads: 4 };

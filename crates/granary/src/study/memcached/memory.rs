@@ -6,7 +6,7 @@ use granary_lab::{Asking, Items, Load, Report, interleave};
 
 use super::page::{form, judged, ratio, reached};
 use super::servers::{self, Resources};
-use super::{Runs, Size};
+use super::{MemcachedRuns, MemcachedStudySize};
 use crate::failure::{Failure, Result};
 
 /// How a connection asks, and the wanted speed as a multiple of memcached's.
@@ -18,11 +18,11 @@ const GIVEN: Resources = Resources { memory_bytes: 256 << 20, flash_bytes: 0, th
 
 /// By load: Granary, memcached.
 pub struct Memory {
-    pub runs: Vec<[Runs; 2]>,
+    pub runs: Vec<[MemcachedRuns; 2]>,
 }
 
 /// Runs the measurements.
-pub fn run(size: &Size, scratch: &Path) -> Result<Memory> {
+pub fn run(size: &MemcachedStudySize, scratch: &Path) -> Result<Memory> {
     let items = Items { keys: size.memory_keys, value_bytes: VALUE_BYTES };
     // With the default configuration, including space on the device, which is not used here.
     let with_flash = Resources { flash_bytes: size.flash_bytes, ..GIVEN };
@@ -35,7 +35,7 @@ pub fn run(size: &Size, scratch: &Path) -> Result<Memory> {
     }
     let mut all = Vec::new();
     for (asking, _) in LOADS {
-        let mut runs = <[Runs; 2]>::default();
+        let mut runs = <[MemcachedRuns; 2]>::default();
         let mut seed = 0;
         interleave(size.repetitions, 2, |contender| {
             seed += 1;

@@ -18,7 +18,7 @@ use crate::study::machine;
 
 /// Arguments of `granary study memcached`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct MemcachedStudyArguments {
     /// Where memcached.md and memcached.csv go
     #[arg(long, value_name = "DIR", default_value = "docs/studies")]
     out: PathBuf,
@@ -43,7 +43,7 @@ pub struct Arguments {
 const INSTALL: &str = "scripts/install-rivals.sh installs it";
 
 /// The scale of the study.
-pub struct Size {
+pub struct MemcachedStudySize {
     pub quick: bool,
     pub repetitions: usize,
     pub time: Duration,
@@ -55,8 +55,8 @@ pub struct Size {
     pub flash_bytes: u64,
 }
 
-impl Size {
-    fn new(arguments: &Arguments) -> Self {
+impl MemcachedStudySize {
+    fn new(arguments: &MemcachedStudyArguments) -> Self {
         let quick = arguments.quick;
         let time = Duration::from_millis(if quick { 300 } else { 4000 });
         Self {
@@ -73,14 +73,14 @@ impl Size {
 
 /// Runs of one contender.
 #[derive(Default)]
-pub struct Runs {
+pub struct MemcachedRuns {
     pub operations: Samples,
     pub median_us: Samples,
     pub p99_us: Samples,
     pub hit_ratio: Samples,
 }
 
-impl Runs {
+impl MemcachedRuns {
     /// Adds a run.
     pub fn push(&mut self, figures: &LoadFigures) {
         self.operations.push(figures.operations_per_second());
@@ -91,8 +91,8 @@ impl Runs {
 }
 
 /// Runs all of it and writes the page.
-pub fn run(arguments: &Arguments) -> Result<()> {
-    let size = Size::new(arguments);
+pub fn run(arguments: &MemcachedStudyArguments) -> Result<()> {
+    let size = MemcachedStudySize::new(arguments);
     std::fs::create_dir_all(&arguments.out).map_err(at(&arguments.out))?;
     let scratch = Scratch::new(&arguments.data)?;
     let rivals = arguments.rivals.canonicalize().map_err(at(&arguments.rivals))?;
@@ -104,7 +104,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     say!("\n{}", memory.report().text());
     let flash = flash::run(&size, &scratch.path, &rivals)?;
     say!("\n{}", flash.report().text());
-    let page = page::Page { size: &size, notes: &notes, memory: &memory, flash: &flash };
+    let page = page::MemcachedPage { size: &size, notes: &notes, memory: &memory, flash: &flash };
     let place = |name: &str| arguments.out.join(name);
     let write = |name: &str, text: String| std::fs::write(place(name), text).map_err(at(&place(name)));
     write("memcached.md", page.text())?;

@@ -2,14 +2,14 @@
 
 use granary_lab::{Asking, Samples};
 
-use super::Size;
+use super::MemcachedStudySize;
 use super::flash::{self, Flash};
 use super::memory::{self, Memory};
 use super::servers;
 
 /// Everything that was measured.
-pub struct Page<'a> {
-    pub size: &'a Size,
+pub struct MemcachedPage<'a> {
+    pub size: &'a MemcachedStudySize,
     /// Machine and versions.
     pub notes: &'a [String],
     pub memory: &'a Memory,
@@ -45,10 +45,10 @@ pub fn judged(loads: &[((usize, usize), f64)]) -> Vec<bool> {
     loads.iter().map(best).collect()
 }
 
-impl Page<'_> {
+impl MemcachedPage<'_> {
     /// docs/studies/memcached.md.
     pub fn text(&self) -> String {
-        let Page { size, notes, memory, flash } = self;
+        let MemcachedPage { size, notes, memory, flash } = self;
         let warning = match size.quick {
             false => "",
             true => "\n**Made with `--quick`: the sizes are too small for the figures to mean anything.**\n",

@@ -22,7 +22,7 @@ pub struct Resources {
 }
 
 /// A running server, ended on drop.
-pub struct Server {
+pub struct MemcachedServer {
     child: Child,
     pub address: SocketAddr,
     /// Dropped after its process has ended.
@@ -32,7 +32,7 @@ pub struct Server {
 const MIB: u64 = 1 << 20;
 
 /// Granary's memcached server, as `granary server` runs it.
-pub fn granary(folder: &Path, given: Resources, admission: &str) -> Result<Server> {
+pub fn granary(folder: &Path, given: Resources, admission: &str) -> Result<MemcachedServer> {
     let address = free_address()?;
     // This program, even if its file was replaced meanwhile.
     let mut command = Command::new("/proc/self/exe");
@@ -41,12 +41,12 @@ pub fn granary(folder: &Path, given: Resources, admission: &str) -> Result<Serve
     command.args(["--memcached-memory", &given.memory_bytes.to_string()]);
     command.args(["--memcached-flash", &given.flash_bytes.to_string()]);
     command.args(["--memcached-threads", &given.threads.to_string()]);
-    Server::start(command, address)
+    MemcachedServer::start(command, address)
 }
 
 /// A real memcached; with space on the device, its extstore in a file of `folder`. `limit`: RAM in total, including the
 /// page cache.
-pub fn memcached(folder: &Path, given: Resources, limit: Option<MemoryLimit>) -> Result<Server> {
+pub fn memcached(folder: &Path, given: Resources, limit: Option<MemoryLimit>) -> Result<MemcachedServer> {
     let address = free_address()?;
     let mut command = match &limit {
         Some(limit) => limit.command("memcached"),
@@ -57,7 +57,7 @@ pub fn memcached(folder: &Path, given: Resources, limit: Option<MemoryLimit>) ->
     if given.flash_bytes > 0 {
         command.args(["-o", &extstore(folder, given.flash_bytes)]);
     }
-    let mut server = Server::start(command, address)?;
+    let mut server = MemcachedServer::start(command, address)?;
     server.limit = limit;
     Ok(server)
 }
@@ -79,12 +79,12 @@ fn free_address() -> Result<SocketAddr> {
     free.map_err(|error| Failure::File("a free port".to_owned(), error))
 }
 
-impl Server {
-    fn start(mut command: Command, address: SocketAddr) -> Result<Server> {
+impl MemcachedServer {
+    fn start(mut command: Command, address: SocketAddr) -> Result<MemcachedServer> {
         let program = PathBuf::from(command.get_program());
         let failed = |error| Failure::File(program.display().to_string(), error);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let mut server = Server { child: child.map_err(failed)?, address, limit: None };
+        let mut server = MemcachedServer { child: child.map_err(failed)?, address, limit: None };
         let deadline = Instant::now() + Duration::from_secs(30);
         while let Err(error) = TcpStream::connect(address) {
             if Instant::now() > deadline || server.child.try_wait().is_ok_and(|ended| ended.is_some()) {
@@ -115,7 +115,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for MemcachedServer {
     fn drop(&mut self) {
         // Its data are removed with the folder, so it can be killed.
         let _ = self.child.kill();

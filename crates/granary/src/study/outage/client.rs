@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use fastrand::Rng;
 
-use super::kind::{KINDS, Kind};
-use super::tally::Request;
+use super::kind::{DictionaryKind, KINDS};
+use super::tally::OutageRequest;
 use crate::study::served::{agent, post};
 
 /// The protocol of a connection.
@@ -26,7 +26,7 @@ pub struct Keys {
 }
 
 /// Sends requests until `end`.
-pub fn ask(url: &str, speech: Speech, keys: &Keys, seed: u64, end: Instant) -> Vec<Request> {
+pub fn ask(url: &str, speech: Speech, keys: &Keys, seed: u64, end: Instant) -> Vec<OutageRequest> {
     let (agent, mut random) = (agent(), Rng::with_seed(seed));
     let mut requests = Vec::new();
     while Instant::now() < end {
@@ -57,12 +57,12 @@ pub fn ask(url: &str, speech: Speech, keys: &Keys, seed: u64, end: Instant) -> V
             Ok((status, text)) => Some(format!("{status}: {}", String::from_utf8_lossy(&text).trim())),
             Err(error) => Some(error.to_string()),
         };
-        requests.push(Request { kind, started, ended, error: error.map(String::into_boxed_str) });
+        requests.push(OutageRequest { kind, started, ended, error: error.map(String::into_boxed_str) });
     }
     requests
 }
 
-fn drawn(random: &mut Rng) -> Kind {
+fn drawn(random: &mut Rng) -> DictionaryKind {
     let mut left = random.u64(..100);
     for kind in KINDS {
         if left < kind.share() {
@@ -90,7 +90,7 @@ fn rows(keys: &[u64], rows: u64) -> Vec<u8> {
     answer
 }
 
-fn statement(kind: Kind, keys: &[u64]) -> Vec<u8> {
+fn statement(kind: DictionaryKind, keys: &[u64]) -> Vec<u8> {
     let name = kind.name();
     let one = |key: &u64| format!("dictGet('{name}', 'balance', toUInt64({key}))");
     format!("SELECT {}", keys.iter().map(one).collect::<Vec<_>>().join(" + ")).into_bytes()

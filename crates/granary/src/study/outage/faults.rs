@@ -3,13 +3,13 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::size::{FAULTS, Fault, Size};
+use super::size::{FAULTS, Fault, OutageStudySize};
 use crate::failure::Result;
 use crate::study::postgres::Postgres;
 use crate::study::served::Served;
 
 /// A period without the source.
-pub struct Window {
+pub struct OutageWindow {
     pub fault: Fault,
     pub failed: Instant,
     pub returned: Instant,
@@ -24,12 +24,12 @@ const MARGIN: Duration = Duration::from_secs(5);
 
 /// Triggers all faults, at their times after `start`. `is_there` tells others whether the source may be asked.
 pub fn happen(
-    size: &Size,
+    size: &OutageStudySize,
     start: Instant,
     postgres: &Mutex<Postgres>,
     served: &Served,
     is_there: impl Fn(bool),
-) -> Result<Vec<Window>> {
+) -> Result<Vec<OutageWindow>> {
     let mut windows = Vec::new();
     for (fault, from, to) in FAULTS {
         let until = |part: f64| (start + size.time.mul_f64(part)).saturating_duration_since(Instant::now());
@@ -56,7 +56,13 @@ pub fn happen(
         // DIRECT has no back-off: each request fails.
         let failures = number(served, "max(if(type LIKE '%Direct', 0, error_count))")?;
         let wait = Duration::from_secs(5 + (1 << failures.min(9)));
-        windows.push(Window { fault, failed, returned, may_fail_until: returned + wait + MARGIN, requests });
+        windows.push(OutageWindow {
+            fault,
+            failed,
+            returned,
+            may_fail_until: returned + wait + MARGIN,
+            requests,
+        });
         eprintln!("{fault:?} for {:.1} s, {failures} failures in a row", (returned - failed).as_secs_f64());
     }
     Ok(windows)

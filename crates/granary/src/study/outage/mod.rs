@@ -23,11 +23,11 @@ use crate::study::process::free_port;
 use crate::study::served::Served;
 use client::{Keys, Speech};
 use kind::KINDS;
-use size::Size;
+use size::OutageStudySize;
 
 /// Arguments of `granary study outage`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct OutageStudyArguments {
     /// Where outage.md and outage.csv go
     #[arg(long, value_name = "DIR", default_value = "docs/studies")]
     out: PathBuf,
@@ -54,11 +54,11 @@ pub struct Arguments {
 }
 
 /// Runs the study, writes the page, and fails if there was an unexpected error.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &OutageStudyArguments) -> Result<()> {
     let connections = arguments.connections as usize;
     let size = match arguments.quick {
-        true => Size::quick(connections),
-        false => Size::full(arguments.seconds, connections),
+        true => OutageStudySize::quick(connections),
+        false => OutageStudySize::full(arguments.seconds, connections),
     };
     std::fs::create_dir_all(&arguments.out).map_err(at(&arguments.out))?;
     let scratch = Scratch::new(&arguments.data)?;
@@ -101,7 +101,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let tallies = tally::judge(&requests, &windows);
     served.stop()?;
 
-    let page = page::Page {
+    let page = page::OutagePage {
         size: &size,
         notes: &notes,
         start,

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use granary_lab::{Report, Samples};
 
-use super::faults::Window;
+use super::faults::OutageWindow;
 use super::kind::{KINDS, THREADS};
-use super::size::Size;
+use super::size::OutageStudySize;
 use super::tally::{Tallies, percentile_ms};
 use super::watch::Sample;
 use crate::study::figure::count;
@@ -17,12 +17,12 @@ const PARTS: usize = 10;
 const GROWTH_WANTED: f64 = 1.1;
 
 /// Everything that was measured.
-pub struct Page<'a> {
-    pub size: &'a Size,
+pub struct OutagePage<'a> {
+    pub size: &'a OutageStudySize,
     /// Machine and versions.
     pub notes: &'a [String],
     pub start: Instant,
-    pub windows: &'a [Window],
+    pub windows: &'a [OutageWindow],
     pub tallies: &'a Tallies,
     pub samples: &'a [Sample],
 }
@@ -32,13 +32,13 @@ fn ms(value: f64) -> String {
 }
 
 /// A part of the samples: median RAM in bytes, maximum connections, requests to the source a second.
-struct Part {
+struct CoursePart {
     resident: f64,
     connections: Option<u64>,
     requests_per_second: f64,
 }
 
-impl Page<'_> {
+impl OutagePage<'_> {
     /// A line for each kind of requests.
     pub fn answers(&self) -> Report {
         let mut report = Report::new(&[
@@ -92,7 +92,7 @@ impl Page<'_> {
         report
     }
 
-    fn part(&self, part: usize) -> Part {
+    fn part(&self, part: usize) -> CoursePart {
         let seconds = self.size.time.as_secs_f64() / PARTS as f64;
         let range = part as f64 * seconds..(part + 1) as f64 * seconds;
         let samples: Vec<&Sample> =
@@ -107,7 +107,7 @@ impl Page<'_> {
             _ => f64::NAN,
         };
         let connections = samples.iter().filter_map(|sample| sample.connections).max();
-        Part { resident: resident.median(), connections, requests_per_second: requests }
+        CoursePart { resident: resident.median(), connections, requests_per_second: requests }
     }
 
     /// RAM and load of the source over time.

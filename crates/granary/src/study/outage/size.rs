@@ -20,7 +20,7 @@ pub const FAULTS: [(Fault, f64, f64); 4] = [
 ];
 
 /// Counts.
-pub struct Size {
+pub struct OutageStudySize {
     /// Whether the figures are meaningless.
     pub is_quick: bool,
     pub time: Duration,
@@ -34,7 +34,7 @@ pub struct Size {
     pub short: u64,
 }
 
-impl Size {
+impl OutageStudySize {
     pub fn full(seconds: u64, connections: usize) -> Self {
         Self {
             is_quick: false,

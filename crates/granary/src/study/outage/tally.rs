@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use super::faults::Window;
-use super::kind::{KINDS, Kind};
+use super::faults::OutageWindow;
+use super::kind::{DictionaryKind, KINDS};
 
 /// An answer, or an error with its text.
-pub struct Request {
-    pub kind: Kind,
+pub struct OutageRequest {
+    pub kind: DictionaryKind,
     pub started: Instant,
     pub ended: Instant,
     pub error: Option<Box<str>>,
@@ -40,14 +40,14 @@ pub struct Tallies {
 const EXAMPLES: usize = 5;
 
 /// Classifies all requests.
-pub fn judge(requests: &[Request], windows: &[Window]) -> Tallies {
+pub fn judge(requests: &[OutageRequest], windows: &[OutageWindow]) -> Tallies {
     let mut of = <[Tally; KINDS.len()]>::default();
     let mut examples = Vec::new();
     let mut recovered = vec![0.0f64; windows.len()];
     for request in requests {
         let tally = &mut of[KINDS.iter().position(|kind| *kind == request.kind).expect("listed")];
         let overlaps =
-            |window: &&Window| request.ended >= window.failed && request.started <= window.returned;
+            |window: &&OutageWindow| request.ended >= window.failed && request.started <= window.returned;
         let is_away = windows.iter().any(|window| overlaps(&window));
         let Some(error) = &request.error else {
             tally.answered[usize::from(is_away)] += 1;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::faults::number;
-use super::size::Size;
+use super::size::OutageStudySize;
 use crate::study::postgres::Postgres;
 use crate::study::served::Served;
 
@@ -24,7 +24,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// Takes samples until the end.
 pub fn watch(
-    size: &Size,
+    size: &OutageStudySize,
     start: Instant,
     postgres: &Mutex<Postgres>,
     served: &Served,

@@ -1,10 +1,10 @@
 //! What stands between a query and PostgreSQL, by contender.
 
-use super::size::Size;
+use super::size::ProxyStudySize;
 
 /// A way to look keys up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Contender {
+pub enum ProxyContender {
     /// ClickHouse's own layouts on PostgreSQL.
     Cache,
     SsdCache,
@@ -16,13 +16,13 @@ pub enum Contender {
     Requests,
 }
 
-pub const CONTENDERS: [Contender; 6] = [
-    Contender::Cache,
-    Contender::SsdCache,
-    Contender::Direct,
-    Contender::DirectOnGranary,
-    Contender::CacheOnGranary,
-    Contender::Requests,
+pub const CONTENDERS: [ProxyContender; 6] = [
+    ProxyContender::Cache,
+    ProxyContender::SsdCache,
+    ProxyContender::Direct,
+    ProxyContender::DirectOnGranary,
+    ProxyContender::CacheOnGranary,
+    ProxyContender::Requests,
 ];
 
 /// The columns of the table and of every dictionary.
@@ -33,33 +33,40 @@ pub const ATTRIBUTES: &str = "('name', 'city', 'balance')";
 pub const FORMAT: &str = "Native";
 const LIFETIME: &str = "LIFETIME(MIN 100000 MAX 100000)";
 
-impl Contender {
+impl ProxyContender {
     pub fn name(self) -> &'static str {
         match self {
-            Contender::Cache => "CACHE on PostgreSQL",
-            Contender::SsdCache => "SSD_CACHE on PostgreSQL",
-            Contender::Direct => "DIRECT on PostgreSQL",
-            Contender::DirectOnGranary => "DIRECT on Granary",
-            Contender::CacheOnGranary => "CACHE on Granary",
-            Contender::Requests => "Granary without ClickHouse",
+            ProxyContender::Cache => "CACHE on PostgreSQL",
+            ProxyContender::SsdCache => "SSD_CACHE on PostgreSQL",
+            ProxyContender::Direct => "DIRECT on PostgreSQL",
+            ProxyContender::DirectOnGranary => "DIRECT on Granary",
+            ProxyContender::CacheOnGranary => "CACHE on Granary",
+            ProxyContender::Requests => "Granary without ClickHouse",
         }
     }
 
     pub fn has_granary(self) -> bool {
-        matches!(self, Contender::DirectOnGranary | Contender::CacheOnGranary | Contender::Requests)
+        matches!(
+            self,
+            ProxyContender::DirectOnGranary | ProxyContender::CacheOnGranary | ProxyContender::Requests
+        )
     }
 
     pub fn has_clickhouse(self) -> bool {
-        self != Contender::Requests
+        self != ProxyContender::Requests
     }
 
     /// ClickHouse's dictionary `users`. `postgres` and `granary` are the `SOURCE(...)` for either.
-    pub fn statement(self, size: &Size, postgres: &str, granary: &str) -> String {
+    pub fn statement(self, size: &ProxyStudySize, postgres: &str, granary: &str) -> String {
         let source = if self.has_granary() { granary } else { postgres };
         let layout = match self {
-            Contender::Cache | Contender::CacheOnGranary => format!("CACHE(SIZE_IN_CELLS {})", size.cells),
-            Contender::SsdCache => clickhouse_ssd_cache(size),
-            Contender::Direct | Contender::DirectOnGranary | Contender::Requests => "DIRECT()".to_owned(),
+            ProxyContender::Cache | ProxyContender::CacheOnGranary => {
+                format!("CACHE(SIZE_IN_CELLS {})", size.cells)
+            }
+            ProxyContender::SsdCache => clickhouse_ssd_cache(size),
+            ProxyContender::Direct | ProxyContender::DirectOnGranary | ProxyContender::Requests => {
+                "DIRECT()".to_owned()
+            }
         };
         create("users", source, &layout)
     }
@@ -67,7 +74,7 @@ impl Contender {
 
 /// With a write buffer that it does not wait for all the time, a read buffer with which it can read records back (its
 /// issue 117991), and one partition, with which it returns no wrong values.
-pub fn clickhouse_ssd_cache(size: &Size) -> String {
+pub fn clickhouse_ssd_cache(size: &ProxyStudySize) -> String {
     format!(
         "SSD_CACHE(BLOCK_SIZE 4096 WRITE_BUFFER_SIZE 1048576 READ_BUFFER_SIZE 16777216 FILE_SIZE {} \
          MAX_PARTITIONS_COUNT 1 PATH './users')",
@@ -76,7 +83,7 @@ pub fn clickhouse_ssd_cache(size: &Size) -> String {
 }
 
 /// Granary's layout, otherwise with defaults.
-pub fn granary_ssd_cache(size: &Size) -> String {
+pub fn granary_ssd_cache(size: &ProxyStudySize) -> String {
     format!("SSD_CACHE(WRITE_BUFFER_SIZE 1048576 FILE_SIZE {} PATH 'users')", size.file_size)
 }
 

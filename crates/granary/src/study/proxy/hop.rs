@@ -7,7 +7,7 @@ use std::time::Instant;
 use granary_lab::{ClickHouse, Report, Samples};
 
 use super::contender::{ATTRIBUTES, create, granary_ssd_cache, over_http};
-use super::size::Size;
+use super::size::ProxyStudySize;
 use super::stream::{Batch, Stream};
 use crate::failure::{Failure, Result};
 use crate::study::figure::count;
@@ -22,7 +22,7 @@ const WANTED_MS: [f64; 2] = [1.5, 20.0];
 
 /// Milliseconds for one number of keys.
 #[derive(Default)]
-pub struct Line {
+pub struct HopLine {
     pub keys: usize,
     /// ClickHouse's CACHE, with all keys resident.
     pub in_ram: Samples,
@@ -32,7 +32,7 @@ pub struct Line {
     pub requests: [Samples; FORMATS.len()],
 }
 
-impl Line {
+impl HopLine {
     /// Milliseconds that the hop adds, by format.
     pub fn hops(&self) -> [f64; FORMATS.len()] {
         [0, 1, 2].map(|format: usize| self.direct[format].median() - self.in_ram.median())
@@ -41,12 +41,12 @@ impl Line {
 
 /// One key, and a block of keys.
 pub struct Hop {
-    pub lines: [Line; 2],
+    pub lines: [HopLine; 2],
 }
 
 /// Runs the measurements.
 pub fn run(
-    size: &Size,
+    size: &ProxyStudySize,
     scratch: &Path,
     rivals: &Path,
     postgres: &Postgres,
@@ -71,7 +71,7 @@ pub fn run(
         }
         clickhouse = Some(started);
     }
-    let mut lines = <[Line; 2]>::default();
+    let mut lines = <[HopLine; 2]>::default();
     lines[0].keys = 1;
     lines[1].keys = batch.keys.len();
     for i in 0..size.single_queries {
@@ -91,7 +91,7 @@ pub fn run(
 
 /// One round: all are asked the same.
 fn measure(
-    line: &mut Line,
+    line: &mut HopLine,
     clickhouse: Option<&mut ClickHouse>,
     served: &Served,
     batch: &Batch,

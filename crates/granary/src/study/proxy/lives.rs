@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use granary_lab::{ClickHouse, Samples};
 
-use super::contender::{CONTENDERS, Contender, FORMAT, create, granary_ssd_cache, over_http};
-use super::size::Size;
+use super::contender::{CONTENDERS, FORMAT, ProxyContender, create, granary_ssd_cache, over_http};
+use super::size::ProxyStudySize;
 use super::stream::{Batch, Stream};
 use crate::failure::{Failure, Result};
 use crate::study::postgres::Postgres;
@@ -23,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs of one contender.
 #[derive(Default)]
-pub struct Runs {
+pub struct ProxyRuns {
     /// By pass.
     pub seconds: [Samples; PASSES.len()],
     /// Rows that PostgreSQL read in each life.
@@ -40,7 +40,7 @@ pub struct Runs {
 
 /// What all contenders share.
 pub struct Stage<'a> {
-    pub size: &'a Size,
+    pub size: &'a ProxyStudySize,
     pub scratch: &'a Path,
     pub rivals: &'a Path,
     pub postgres: &'a Postgres,
@@ -49,8 +49,8 @@ pub struct Stage<'a> {
 }
 
 /// Runs all contenders in turns.
-pub fn run(stage: &Stage<'_>) -> Result<[Runs; CONTENDERS.len()]> {
-    let mut all = <[Runs; CONTENDERS.len()]>::default();
+pub fn run(stage: &Stage<'_>) -> Result<[ProxyRuns; CONTENDERS.len()]> {
+    let mut all = <[ProxyRuns; CONTENDERS.len()]>::default();
     for round in 0..stage.size.repetitions {
         for (contender, runs) in CONTENDERS.into_iter().zip(&mut all) {
             if stage.has_clickhouse || !contender.has_clickhouse() {
@@ -65,7 +65,7 @@ pub fn run(stage: &Stage<'_>) -> Result<[Runs; CONTENDERS.len()]> {
 }
 
 impl Stage<'_> {
-    fn run(&self, contender: Contender, runs: &mut Runs) -> Result<()> {
+    fn run(&self, contender: ProxyContender, runs: &mut ProxyRuns) -> Result<()> {
         let folder = self.scratch.join("contender");
         let port = free_port()?;
         for stream in &self.streams {
@@ -82,11 +82,11 @@ impl Stage<'_> {
 
     fn live(
         &self,
-        contender: Contender,
+        contender: ProxyContender,
         life: usize,
         folder: &Path,
         port: u16,
-        runs: &mut Runs,
+        runs: &mut ProxyRuns,
     ) -> Result<()> {
         let source = self.postgres.source("users");
         let served = match contender.has_granary() {

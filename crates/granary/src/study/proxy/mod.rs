@@ -16,12 +16,12 @@ use crate::failure::{Result, at};
 use crate::scratch::Scratch;
 use crate::study::machine;
 use crate::study::postgres::Postgres;
-use size::Size;
+use size::ProxyStudySize;
 use stream::Stream;
 
 /// Arguments of `granary study proxy`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct ProxyStudyArguments {
     /// Where proxy.md, proxy.csv and proxy.svg go
     #[arg(long, value_name = "DIR", default_value = "docs/studies")]
     out: PathBuf,
@@ -50,8 +50,12 @@ pub struct Arguments {
 const INSTALL: &str = "scripts/install-rivals.sh installs it";
 
 /// Runs all of it and writes the page.
-pub fn run(arguments: &Arguments) -> Result<()> {
-    let size = if arguments.quick { Size::quick() } else { Size::full(arguments.repetitions as usize) };
+pub fn run(arguments: &ProxyStudyArguments) -> Result<()> {
+    let size = if arguments.quick {
+        ProxyStudySize::quick()
+    } else {
+        ProxyStudySize::full(arguments.repetitions as usize)
+    };
     std::fs::create_dir_all(&arguments.out).map_err(at(&arguments.out))?;
     let scratch = Scratch::new(&arguments.data)?;
     let rivals = arguments.rivals.canonicalize().map_err(at(&arguments.rivals))?;
@@ -94,7 +98,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         has_clickhouse,
     };
     let runs = lives::run(&stage)?;
-    let page = page::Page { size: &size, notes: &notes, streams: &stage.streams, runs: &runs, hop: &hop };
+    let page =
+        page::ProxyPage { size: &size, notes: &notes, streams: &stage.streams, runs: &runs, hop: &hop };
     say!("\n{}\n\n{}\n", page.times().text(), page.rows().text());
 
     let place = |name: &str| arguments.out.join(name);

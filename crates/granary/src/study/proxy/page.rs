@@ -2,10 +2,10 @@
 
 use granary_lab::{Report, Samples};
 
-use super::contender::{CONTENDERS, Contender, FORMAT, clickhouse_ssd_cache, granary_ssd_cache};
+use super::contender::{CONTENDERS, FORMAT, ProxyContender, clickhouse_ssd_cache, granary_ssd_cache};
 use super::hop::{FORMATS, Hop};
-use super::lives::{PASSES, Runs};
-use super::size::Size;
+use super::lives::{PASSES, ProxyRuns};
+use super::size::ProxyStudySize;
 use super::stream::Stream;
 use crate::study::figure::{count, ratio, reached, seconds, times};
 
@@ -16,16 +16,16 @@ const FEWER_WANTED: f64 = 10.0;
 const AFTER_RESTART: (usize, usize) = (2, 1);
 
 /// Everything that was measured.
-pub struct Page<'a> {
-    pub size: &'a Size,
+pub struct ProxyPage<'a> {
+    pub size: &'a ProxyStudySize,
     /// Machine and versions.
     pub notes: &'a [String],
     pub streams: &'a [Stream; 2],
-    pub runs: &'a [Runs; CONTENDERS.len()],
+    pub runs: &'a [ProxyRuns; CONTENDERS.len()],
     pub hop: &'a Hop,
 }
 
-fn of(runs: &[Runs; CONTENDERS.len()], contender: Contender) -> &Runs {
+fn of(runs: &[ProxyRuns; CONTENDERS.len()], contender: ProxyContender) -> &ProxyRuns {
     let place = CONTENDERS.iter().position(|other| *other == contender);
     &runs[place.expect("all are listed")]
 }
@@ -52,7 +52,7 @@ fn mebibytes(samples: &Samples) -> String {
     if median.is_nan() { "-".to_owned() } else { format!("{:.0}", median / f64::from(1 << 20)) }
 }
 
-impl Page<'_> {
+impl ProxyPage<'_> {
     /// Seconds of each pass, and RAM.
     pub fn times(&self) -> Report {
         let passes = PASSES.map(|pass| format!("{}, s", pass.0));
@@ -90,8 +90,8 @@ impl Page<'_> {
     /// The goals.
     fn targets(&self) -> Report {
         let mut report = Report::new(&["after a restart, the same keys again", "ratio", "wanted", "reached"]);
-        let theirs = of(self.runs, Contender::SsdCache);
-        let ours = of(self.runs, Contender::DirectOnGranary);
+        let theirs = of(self.runs, ProxyContender::SsdCache);
+        let ours = of(self.runs, ProxyContender::DirectOnGranary);
         let (pass, life) = AFTER_RESTART;
         let faster = ratio(&theirs.seconds[pass], &ours.seconds[pass]);
         let (fewer, is_fewer) = fewer_rows(&theirs.rows[life], &ours.rows[life]);
@@ -120,7 +120,7 @@ impl Page<'_> {
 
     /// docs/studies/proxy.md.
     pub fn text(&self) -> String {
-        let Page { size, notes, streams, hop, .. } = self;
+        let ProxyPage { size, notes, streams, hop, .. } = self;
         let warning = match size.is_quick {
             false => "",
             true => "\n**Made with `--quick`: the sizes are too small for the figures to mean anything.**\n",

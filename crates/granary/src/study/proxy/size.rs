@@ -1,7 +1,7 @@
 //! The scale of the study.
 
 /// Counts.
-pub struct Size {
+pub struct ProxyStudySize {
     /// Whether the figures are meaningless.
     pub is_quick: bool,
     pub repetitions: usize,
@@ -22,7 +22,7 @@ pub struct Size {
     pub batch_queries: usize,
 }
 
-impl Size {
+impl ProxyStudySize {
     pub fn full(repetitions: usize) -> Self {
         Self {
             is_quick: false,

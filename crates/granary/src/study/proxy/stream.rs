@@ -5,7 +5,7 @@ use std::path::Path;
 use granary_lab::{ClickHouse, Skewed};
 
 use super::contender::ATTRIBUTES;
-use super::size::Size;
+use super::size::ProxyStudySize;
 use crate::failure::{Failure, Result, at};
 use crate::study::postgres::Postgres;
 
@@ -25,7 +25,7 @@ pub struct Stream {
 
 impl Stream {
     /// Draws a stream; `seed` selects the keys.
-    pub fn draw(size: &Size, name: &str, seed: u64) -> Self {
+    pub fn draw(size: &ProxyStudySize, name: &str, seed: u64) -> Self {
         let mut keys = Skewed::new(size.keys, 1.0, seed);
         let batches = (0..size.batches).map(|i| Batch {
             file: format!("{name}-{i}.bin"),
@@ -54,7 +54,7 @@ impl Stream {
     }
 
     /// Lets ClickHouse compute the expected checksums, from the rule that the table was made by.
-    pub fn check_in(&mut self, clickhouse: &mut ClickHouse, size: &Size) -> Result<()> {
+    pub fn check_in(&mut self, clickhouse: &mut ClickHouse, size: &ProxyStudySize) -> Result<()> {
         let rows = size.rows;
         for batch in &mut self.batches {
             let right = format!(
@@ -85,7 +85,7 @@ impl Batch {
     }
 
     /// Checks that rows in RowBinary are those of its keys: one for each key that has a row, with its values.
-    pub fn check(&self, size: &Size, rows: &[u8]) -> Result<()> {
+    pub fn check(&self, size: &ProxyStudySize, rows: &[u8]) -> Result<()> {
         let wanted: Vec<u64> = self.keys.iter().copied().filter(|key| *key < size.rows).collect();
         let mut right = Vec::with_capacity(rows.len());
         for key in wanted {
@@ -110,7 +110,7 @@ impl Batch {
 }
 
 /// Makes the table.
-pub fn fill(postgres: &Postgres, size: &Size) -> Result<()> {
+pub fn fill(postgres: &Postgres, size: &ProxyStudySize) -> Result<()> {
     postgres.ask("CREATE TABLE users (id int8 PRIMARY KEY, name text, city text, balance int8)")?;
     postgres.ask(&format!(
         "INSERT INTO users SELECT i, 'user ' || i, 'city ' || i % 10007, i * 7 FROM generate_series(0, {}) i",

@@ -10,7 +10,7 @@ use crate::failure::Result;
 use crate::replay::object_bytes_max;
 
 /// A trace, or statistics that a stream is drawn from.
-pub struct Input {
+pub struct ReplayStudyInput {
     path: PathBuf,
     requests: u64,
     /// Number of copies replayed side by side.
@@ -30,12 +30,13 @@ const INPUTS: [(&str, u64, u32); 5] = [
 const QUICK_DIVISOR: u64 = 100;
 
 /// The inputs whose files exist.
-pub fn find(folder: &Path) -> Vec<Input> {
-    let all = INPUTS.map(|(name, requests, copies)| Input { path: folder.join(name), requests, copies });
+pub fn find(folder: &Path) -> Vec<ReplayStudyInput> {
+    let all =
+        INPUTS.map(|(name, requests, copies)| ReplayStudyInput { path: folder.join(name), requests, copies });
     all.into_iter().filter(|input| input.path.exists()).collect()
 }
 
-impl Input {
+impl ReplayStudyInput {
     /// The requests, and the number of those left out because their objects are too large for the server.
     pub fn load(&self, quick: bool) -> Result<(Workload, usize)> {
         let parts = if quick { QUICK_DIVISOR } else { 1 };

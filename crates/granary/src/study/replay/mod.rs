@@ -12,11 +12,11 @@ use granary_lab::remote::{Content, Served};
 use crate::failure::{Failure, Result, at};
 use crate::progress::bar;
 use crate::replay::{OnDisk, Serving, budget_of_server, describe, exact_model, sizes};
-use inputs::Input;
+use inputs::ReplayStudyInput;
 
 /// Arguments of `granary study replay`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct ReplayStudyArguments {
     /// The folder with the traces and statistics; what is not there is left out
     #[arg(long, value_name = "DIR")]
     traces: PathBuf,
@@ -45,32 +45,34 @@ const RATIO: u64 = 7;
 const LEAST: Budget = Budget { dram_bytes: 4 << 20, flash_bytes: 16 << 20, segment_bytes: 4 << 20 };
 
 /// One policy on one workload: on the model of the studies, on the model with all costs, and on the server.
-struct Run {
+struct PolicyRun {
     policy: &'static str,
     model: Tally,
     exact: Tally,
     real: Served,
 }
 
-struct Line {
+struct ReplayLine {
     name: String,
     description: String,
     budget: Budget,
     copies: u32,
     left_out: usize,
-    runs: Vec<Run>,
+    runs: Vec<PolicyRun>,
 }
 
 /// Runs all of it and writes the page.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &ReplayStudyArguments) -> Result<()> {
     let inputs = inputs::find(&arguments.traces);
     if inputs.is_empty() {
         return Err(Failure::Argument(format!("no trace of the study is in {}", arguments.traces.display())));
     }
     std::fs::create_dir_all(&arguments.out).map_err(at(&arguments.out))?;
     let on_disk = on_disk(&arguments.disk);
-    let lines =
-        inputs.iter().map(|input| line(input, &on_disk, arguments.quick)).collect::<Result<Vec<Line>>>()?;
+    let lines = inputs
+        .iter()
+        .map(|input| line(input, &on_disk, arguments.quick))
+        .collect::<Result<Vec<ReplayLine>>>()?;
     say!("{}", page::hits(&lines).text());
     say!("{}", page::writes(&lines).text());
     for (name, text) in
@@ -94,7 +96,7 @@ pub fn on_disk(folder: &Path) -> OnDisk {
     OnDisk { folder: folder.to_owned(), connections: 8, pipeline: 32 }
 }
 
-fn line(input: &Input, on_disk: &OnDisk, quick: bool) -> Result<Line> {
+fn line(input: &ReplayStudyInput, on_disk: &OnDisk, quick: bool) -> Result<ReplayLine> {
     let (workload, left_out) = input.load(quick)?;
     let budget = match quick {
         true => budget_of_server(LEAST.dram_bytes, LEAST.flash_bytes, None),
@@ -114,9 +116,9 @@ fn line(input: &Input, on_disk: &OnDisk, quick: bool) -> Result<Line> {
         let content = Content::drawn(&workload);
         let real = on_disk.replay(policy, &Serving::new(admission.clone()), &budget, &workload, &content)?;
         watch.inc(1);
-        runs.push(Run { policy, model, exact, real });
+        runs.push(PolicyRun { policy, model, exact, real });
     }
     watch.finish_and_clear();
     let (name, description) = (workload.name.clone(), describe(&workload));
-    Ok(Line { name, description, budget, copies: input.copies, left_out, runs })
+    Ok(ReplayLine { name, description, budget, copies: input.copies, left_out, runs })
 }

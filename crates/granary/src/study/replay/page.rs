@@ -4,11 +4,11 @@ use granary_lab::Report;
 use granary_lab::model::{LARGE_DRAM_DIVISOR, Tally};
 use indicatif::{BinaryBytes, HumanCount};
 
-use super::{Line, PART, RATIO, Run};
+use super::{PART, PolicyRun, RATIO, ReplayLine};
 
 /// A row for each run: a figure of the model, of the model with all costs, and of the server.
 fn table(
-    lines: &[Line],
+    lines: &[ReplayLine],
     headings: [&str; 4],
     show: impl Fn(f64) -> String,
     figure: impl Fn(&Tally) -> f64,
@@ -30,25 +30,25 @@ fn table(
     report
 }
 
-fn runs(lines: &[Line]) -> impl Iterator<Item = (&Line, &Run)> {
+fn runs(lines: &[ReplayLine]) -> impl Iterator<Item = (&ReplayLine, &PolicyRun)> {
     lines.iter().flat_map(|line| line.runs.iter().map(move |run| (line, run)))
 }
 
 /// Hit ratios.
-pub fn hits(lines: &[Line]) -> Report {
+pub fn hits(lines: &[ReplayLine]) -> Report {
     let headings = ["model", "with all costs", "server", "server beside that"];
     let points = |exact: f64, real: f64| format!("{:+.2} points", (real - exact) * 100.0);
     table(lines, headings, |x| format!("{:.2} %", x * 100.0), Tally::hit_ratio, points)
 }
 
 /// CLWA.
-pub fn writes(lines: &[Line]) -> Report {
+pub fn writes(lines: &[ReplayLine]) -> Report {
     let headings = ["model", "with all costs", "server", "server beside that"];
     let times = |exact: f64, real: f64| format!("{:.2} times", real / exact);
     table(lines, headings, |x| format!("{x:.2}"), Tally::clwa, times)
 }
 
-fn reads(lines: &[Line]) -> Report {
+fn reads(lines: &[ReplayLine]) -> Report {
     let mut report =
         Report::new(&["workload", "policy", "found on flash: model", "server", "reads for each of these"]);
     for (line, run) in runs(lines) {
@@ -65,7 +65,7 @@ fn reads(lines: &[Line]) -> Report {
     report
 }
 
-fn behind(lines: &[Line]) -> String {
+fn behind(lines: &[ReplayLine]) -> String {
     let (mut unseen, mut refused) = (0, 0);
     for (_, run) in runs(lines) {
         unseen += run.real.left_unseen;
@@ -79,7 +79,7 @@ fn behind(lines: &[Line]) -> String {
 }
 
 /// Every count, unrounded.
-pub fn csv(lines: &[Line]) -> String {
+pub fn csv(lines: &[ReplayLine]) -> String {
     let counts = Tally::default().counts();
     let columns: Vec<&str> =
         ["workload", "policy", "by"].into_iter().chain(counts.iter().map(|(name, _)| *name)).collect();
@@ -96,7 +96,7 @@ pub fn csv(lines: &[Line]) -> String {
 }
 
 /// The page.
-pub fn text(lines: &[Line], quick: bool) -> String {
+pub fn text(lines: &[ReplayLine], quick: bool) -> String {
     let warning = match quick {
         true => "\n**Made with `--quick`: the streams are too short for the figures to mean anything.**\n",
         false => "",

@@ -7,7 +7,7 @@ use granary_volume::{Config, Io, Volume};
 
 use super::contender::BLOCK;
 use super::null::NullDevice;
-use super::{Context, Findings};
+use super::{Context, VolumeFindings};
 use crate::failure::{Result, at};
 
 /// Utilisation of the volume, in percent.
@@ -21,7 +21,7 @@ const SEGMENT_BYTES: u64 = 512 << 10;
 const TOLERANCE: f64 = 0.1;
 
 /// Runs the measurements.
-pub fn run(context: &Context<'_>) -> Result<Findings> {
+pub fn run(context: &Context<'_>) -> Result<VolumeFindings> {
     let config = Config { segment_bytes: SEGMENT_BYTES, ..Config::new(context.size.amplification_volume) };
     let per_segment = config.blocks_per_segment()? as f64;
     let mut report = Report::new(&[
@@ -97,5 +97,5 @@ has headers, footers and summaries in it.
         segment = SEGMENT_BYTES >> 10,
         report = report.markdown(),
     );
-    Ok(Findings { text, reports: vec![report] })
+    Ok(VolumeFindings { text, reports: vec![report] })
 }

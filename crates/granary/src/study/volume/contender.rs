@@ -13,7 +13,7 @@ use super::null::NullDevice;
 pub const BLOCK: usize = 4096;
 
 /// A device or a volume on it.
-pub enum Contender {
+pub enum VolumeContender {
     /// The device, with each block in its fixed place.
     Bare(NullDevice),
     /// The device, with a checksum of each block in RAM that reads compare.
@@ -24,7 +24,7 @@ pub enum Contender {
 
 /// A read or a write of one or more blocks.
 #[derive(Clone, Copy)]
-pub struct Request {
+pub struct BlockRequest {
     /// The first block.
     pub block: u64,
     pub is_read: bool,
@@ -34,36 +34,42 @@ fn damaged() -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
 
-impl Contender {
+impl VolumeContender {
     /// Carries out all requests, each of `bytes` bytes: the writes one after the other, then the reads at once. Writes
     /// write `buffer`, which holds zeroes; reads read into it.
-    pub fn turn(&self, io: &mut Io, requests: &[Request], bytes: usize, buffer: &mut [u8]) -> io::Result<()> {
-        for Request { block, .. } in requests.iter().filter(|request| !request.is_read) {
+    pub fn turn(
+        &self,
+        io: &mut Io,
+        requests: &[BlockRequest],
+        bytes: usize,
+        buffer: &mut [u8],
+    ) -> io::Result<()> {
+        for BlockRequest { block, .. } in requests.iter().filter(|request| !request.is_read) {
             self.write(io, *block, &buffer[..bytes])?;
         }
         let mut reads = requests.iter().filter(|request| request.is_read);
         match self {
-            Contender::Mapped(volume) if bytes == BLOCK && requests.len() > 1 => {
+            VolumeContender::Mapped(volume) if bytes == BLOCK && requests.len() > 1 => {
                 read_many_mapped(volume, io, reads, buffer)
             }
-            Contender::Mapped(volume) => reads.try_for_each(|Request { block, .. }| {
+            VolumeContender::Mapped(volume) => reads.try_for_each(|BlockRequest { block, .. }| {
                 volume.read(io, block * BLOCK as u64, &mut buffer[..bytes])
             }),
-            Contender::Bare(device) => read_many(device, None, io, reads, bytes, buffer),
-            Contender::Checked(device, sums) => read_many(device, Some(sums), io, reads, bytes, buffer),
+            VolumeContender::Bare(device) => read_many(device, None, io, reads, bytes, buffer),
+            VolumeContender::Checked(device, sums) => read_many(device, Some(sums), io, reads, bytes, buffer),
         }
     }
 
     fn write(&self, io: &mut Io, block: u64, data: &[u8]) -> io::Result<()> {
         match self {
-            Contender::Bare(device) => device.write_at(block * BLOCK as u64, &[data]),
-            Contender::Checked(device, sums) => {
+            VolumeContender::Bare(device) => device.write_at(block * BLOCK as u64, &[data]),
+            VolumeContender::Checked(device, sums) => {
                 for (sum, data) in sums[block as usize..].iter().zip(data.chunks_exact(BLOCK)) {
                     sum.store(content_hash(data), Ordering::Release);
                 }
                 device.write_at(block * BLOCK as u64, &[data])
             }
-            Contender::Mapped(volume) => volume.write(io, block * BLOCK as u64, data),
+            VolumeContender::Mapped(volume) => volume.write(io, block * BLOCK as u64, data),
         }
     }
 }
@@ -73,7 +79,7 @@ fn read_many<'a>(
     device: &NullDevice,
     sums: Option<&[AtomicU64]>,
     io: &mut Io,
-    reads: impl Iterator<Item = &'a Request>,
+    reads: impl Iterator<Item = &'a BlockRequest>,
     bytes: usize,
     buffer: &mut [u8],
 ) -> io::Result<()> {
@@ -106,11 +112,11 @@ fn read_many<'a>(
 fn read_many_mapped<'a>(
     volume: &Volume,
     io: &mut Io,
-    reads: impl Iterator<Item = &'a Request>,
+    reads: impl Iterator<Item = &'a BlockRequest>,
     buffer: &mut [u8],
 ) -> io::Result<()> {
     let mut found: Vec<(u64, DeviceBlock)> = Vec::new();
-    for (Request { block, .. }, out) in reads.zip(buffer.chunks_exact_mut(BLOCK)) {
+    for (BlockRequest { block, .. }, out) in reads.zip(buffer.chunks_exact_mut(BLOCK)) {
         if let Located::OnDevice(stored) = volume.find(*block, out) {
             found.push((*block, stored));
         }

@@ -3,12 +3,13 @@
 use granary_lab::{FioFigures, FioTarget, Report, bars};
 
 use super::inside::Inside;
-use super::servers::{Kind, Server};
-use super::transport::{Runs, fill, random};
-use super::{Context, Findings};
+use super::servers::{NbdServer, ServerKind};
+use super::transport::{ServerRuns, fill, random};
+use super::{Context, VolumeFindings};
 use crate::failure::{Result, at};
 
-const KINDS: [Kind; 3] = [Kind::Granary(VOLUME_TIMES), Kind::NbdkitFile, Kind::QemuDirect];
+const KINDS: [ServerKind; 3] =
+    [ServerKind::Granary(VOLUME_TIMES), ServerKind::NbdkitFile, ServerKind::QemuDirect];
 /// The volume's size as a multiple of its used part.
 const VOLUME_TIMES: u64 = 8;
 const DEPTH: usize = 32;
@@ -22,26 +23,28 @@ const READS_WANTED: f64 = 0.9;
 /// Wanted ratio of Granary's median to another's: the server's for servers, the in-process one's for fio.
 fn wanted(name: &str, reads_percent: u32) -> Option<f64> {
     match reads_percent {
-        0 if [Kind::NbdkitFile, Kind::QemuDirect].map(Kind::name).contains(&name) => Some(WRITES_WANTED),
+        0 if [ServerKind::NbdkitFile, ServerKind::QemuDirect].map(ServerKind::name).contains(&name) => {
+            Some(WRITES_WANTED)
+        }
         100 if name == RAW => Some(READS_WANTED),
         _ => None,
     }
 }
 
-fn push(runs: &mut Runs, figures: FioFigures) {
+fn push(runs: &mut ServerRuns, figures: FioFigures) {
     runs.iops.push(figures.iops);
     runs.mean_us.push(figures.latency_us_mean);
     runs.p99_us.push(figures.latency_us_p99);
 }
 
 /// Runs the measurements.
-pub fn run(context: &Context<'_>) -> Result<Findings> {
+pub fn run(context: &Context<'_>) -> Result<VolumeFindings> {
     let (size, folder) = (context.size.served, context.data.path.join("disk"));
     std::fs::create_dir_all(&folder).map_err(at(&folder))?;
     let servers =
-        KINDS.into_iter().map(|kind| Server::start(kind, &folder, size)).collect::<Result<Vec<_>>>()?;
+        KINDS.into_iter().map(|kind| NbdServer::start(kind, &folder, size)).collect::<Result<Vec<_>>>()?;
     let raw = FioTarget::File(folder.join("fio.raw"));
-    for target in servers.iter().map(Server::target).chain([raw.clone()]) {
+    for target in servers.iter().map(NbdServer::target).chain([raw.clone()]) {
         fill(context, target).run()?;
     }
     let inside = Inside::new(&folder, size * VOLUME_TIMES, size)?;
@@ -55,10 +58,10 @@ pub fn run(context: &Context<'_>) -> Result<Findings> {
         "mean, us",
         "p99, us",
     ]);
-    let names: Vec<&str> = KINDS.map(Kind::name).into_iter().chain([INSIDE, RAW]).collect();
+    let names: Vec<&str> = KINDS.map(ServerKind::name).into_iter().chain([INSIDE, RAW]).collect();
     let mut groups = Vec::new();
     for (what, reads_percent) in [("random reads", 100), ("random writes", 0)] {
-        let mut all: Vec<Runs> = names.iter().map(|_| Runs::default()).collect();
+        let mut all: Vec<ServerRuns> = names.iter().map(|_| ServerRuns::default()).collect();
         for _ in 0..context.size.repetitions {
             for (server, runs) in servers.iter().zip(&mut all) {
                 runs.push(server, &random(context, server.target(), reads_percent, DEPTH))?;
@@ -108,5 +111,5 @@ device's rate. fio on a file has no server between, and is compared with a volum
         size = size >> 20,
         report = report.markdown(),
     );
-    Ok(Findings { text, reports: vec![report] })
+    Ok(VolumeFindings { text, reports: vec![report] })
 }

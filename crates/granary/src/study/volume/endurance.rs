@@ -4,16 +4,16 @@ use std::time::{Duration, Instant};
 
 use granary_lab::{FioJob, FioPattern, Report};
 
-use super::servers::{Kind, Server};
+use super::servers::{NbdServer, ServerKind};
 use super::transport::{fill, random};
-use super::{Context, Findings};
+use super::{Context, VolumeFindings};
 use crate::failure::{Failure, Result, at};
 use crate::study::process::resident_bytes;
 
 const DEPTH: usize = 16;
 
 /// Figures of one window.
-struct Window {
+struct EnduranceWindow {
     iops: f64,
     mean_us: f64,
     p99_us: f64,
@@ -21,11 +21,11 @@ struct Window {
 }
 
 /// Runs the measurements.
-pub fn run(context: &Context<'_>) -> Result<Findings> {
+pub fn run(context: &Context<'_>) -> Result<VolumeFindings> {
     let volume = context.size.endurance_volume;
     let folder = context.data.path.join("endurance");
     std::fs::create_dir_all(&folder).map_err(at(&folder))?;
-    let server = Server::start(Kind::Granary(1), &folder, volume)?;
+    let server = NbdServer::start(ServerKind::Granary(1), &folder, volume)?;
     let over = |job: FioJob| FioJob { size: volume, ..job };
     over(fill(context, server.target())).run()?;
     let window = context.size.endurance_window;
@@ -39,7 +39,7 @@ pub fn run(context: &Context<'_>) -> Result<Findings> {
     while began.elapsed() < context.size.endurance {
         let figures = job.run()?;
         let resident = resident_bytes(server.process());
-        windows.push(Window {
+        windows.push(EnduranceWindow {
             iops: figures.iops,
             mean_us: figures.latency_us_mean,
             p99_us: figures.latency_us_p99,
@@ -59,11 +59,11 @@ overwritten in 4 KiB anywhere for {minutes:.0} minutes, {DEPTH} writes at once o
         window = window.as_secs(),
         report = report.markdown(),
     );
-    Ok(Findings { text, reports: vec![report] })
+    Ok(VolumeFindings { text, reports: vec![report] })
 }
 
 /// Twelve lines, each for the same number of windows.
-fn table(windows: &[Window], window: Duration) -> Report {
+fn table(windows: &[EnduranceWindow], window: Duration) -> Report {
     let mut report = Report::new(&[
         "minutes",
         "IOPS",
@@ -75,7 +75,8 @@ fn table(windows: &[Window], window: Duration) -> Report {
     let each = windows.len().div_ceil(12).max(1);
     let minutes = window.as_secs_f64() / 60.0;
     for (i, windows) in windows.chunks(each).enumerate() {
-        let mean = |of: fn(&Window) -> f64| windows.iter().map(of).sum::<f64>() / windows.len() as f64;
+        let mean =
+            |of: fn(&EnduranceWindow) -> f64| windows.iter().map(of).sum::<f64>() / windows.len() as f64;
         let mut p99: Vec<f64> = windows.iter().map(|window| window.p99_us).collect();
         p99.sort_by(f64::total_cmp);
         let most = windows.iter().map(|window| window.resident).max().unwrap_or(0);

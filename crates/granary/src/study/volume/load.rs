@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use granary_volume::Io;
 
-use super::contender::{BLOCK, Contender, Request};
+use super::contender::{BLOCK, BlockRequest, VolumeContender};
 
 /// A load.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ pub struct Figures {
 
 impl Load {
     /// Runs the load on a contender, over its first `used` bytes.
-    pub fn run(&self, contender: &Contender, used: u64, time: Duration) -> io::Result<Figures> {
+    pub fn run(&self, contender: &VolumeContender, used: u64, time: Duration) -> io::Result<Figures> {
         let began = Instant::now();
         let turns: io::Result<Vec<Vec<u32>>> = std::thread::scope(|scope| {
             let job = |seed: u64| scope.spawn(move || self.job(contender, used, began + time, seed));
@@ -56,7 +56,7 @@ impl Load {
     }
 
     /// Runs one thread's turns until `end`; returns the nanoseconds of each.
-    fn job(&self, contender: &Contender, used: u64, end: Instant, seed: u64) -> io::Result<Vec<u32>> {
+    fn job(&self, contender: &VolumeContender, used: u64, end: Instant, seed: u64) -> io::Result<Vec<u32>> {
         let mut random = Rng::with_seed(seed);
         let mut io = Io::new();
         let blocks_each = (self.bytes / BLOCK) as u64;
@@ -71,7 +71,7 @@ impl Load {
             for _ in 0..self.depth {
                 next = if self.is_sequential { (next + 1) % places } else { random.u64(..places) };
                 let is_read = random.u64(..100) < u64::from(self.reads_percent);
-                requests.push(Request { block: next * blocks_each, is_read });
+                requests.push(BlockRequest { block: next * blocks_each, is_read });
             }
             contender.turn(&mut io, &requests, self.bytes, &mut buffer)?;
             let now = Instant::now();

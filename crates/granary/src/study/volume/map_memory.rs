@@ -6,7 +6,7 @@ use fastrand::Rng;
 use granary_lab::Report;
 use granary_volume::map::{MapKind, Place};
 
-use super::{Context, Findings};
+use super::{Context, VolumeFindings};
 use crate::failure::{Failure, Result};
 use crate::study::figure::count;
 
@@ -15,7 +15,7 @@ const OPERATIONS: u64 = 2_000_000;
 const SHARES: [u64; 3] = [1, 4, 64];
 
 /// Runs the measurements.
-pub fn run(context: &Context<'_>) -> Result<Findings> {
+pub fn run(context: &Context<'_>) -> Result<VolumeFindings> {
     let blocks = context.size.memory_blocks;
     let operations = if context.size.quick { 10_000 } else { OPERATIONS };
     let mut report = Report::new(&[
@@ -73,5 +73,5 @@ are in use: what is given is what it takes at the most.
         all = count(blocks),
         report = report.markdown(),
     );
-    Ok(Findings { text, reports: vec![report] })
+    Ok(VolumeFindings { text, reports: vec![report] })
 }

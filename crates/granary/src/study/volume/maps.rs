@@ -9,11 +9,11 @@ use granary_volume::checksums::content_hash;
 use granary_volume::map::MapKind;
 use granary_volume::{Config, Io, Volume};
 
-use super::contender::{BLOCK, Contender};
+use super::contender::{BLOCK, VolumeContender};
 use super::load::{Figures, Load};
 use super::null::NullDevice;
 use super::seed::{self, CONTENDERS, Point, Points};
-use super::{Context, Findings};
+use super::{Context, VolumeFindings};
 use crate::failure::{Result, at};
 use crate::study::figure::bytes;
 
@@ -26,7 +26,7 @@ const NAMES: [&str; CONTENDERS] = ["device", "device, checksums", "flat", "hash"
 const WANTED: f64 = 0.9;
 
 /// The map `kind` on a device that does nothing, with the first `used` bytes written.
-fn mapped(context: &Context<'_>, kind: MapKind, used: u64) -> Result<Contender> {
+fn mapped(context: &Context<'_>, kind: MapKind, used: u64) -> Result<VolumeContender> {
     let config = Config { map: kind, ..Config::new(context.size.map_volume) };
     let device = NullDevice::new(config.geometry()?.file_bytes())?;
     let folder = context.memory.path.join(format!("maps-{kind}-{used}"));
@@ -39,16 +39,18 @@ fn mapped(context: &Context<'_>, kind: MapKind, used: u64) -> Result<Contender> 
         volume.write(&mut io, offset, &piece).map_err(at(&folder))?;
     }
     volume.commit().map_err(at(&folder))?;
-    Ok(Contender::Mapped(volume))
+    Ok(VolumeContender::Mapped(volume))
 }
 
 /// All contenders; volumes are warm unless `used` is 0.
-fn contenders(context: &Context<'_>, used: u64) -> Result<Vec<Contender>> {
+fn contenders(context: &Context<'_>, used: u64) -> Result<Vec<VolumeContender>> {
     let size = context.size.map_volume;
     let zeroes = content_hash(&[0; BLOCK]);
     let sums = (0..size / BLOCK as u64).map(|_| AtomicU64::new(zeroes)).collect();
-    let mut all =
-        vec![Contender::Bare(NullDevice::new(size)?), Contender::Checked(NullDevice::new(size)?, sums)];
+    let mut all = vec![
+        VolumeContender::Bare(NullDevice::new(size)?),
+        VolumeContender::Checked(NullDevice::new(size)?, sums),
+    ];
     for kind in MapKind::ALL {
         all.push(mapped(context, kind, used)?);
     }
@@ -57,13 +59,13 @@ fn contenders(context: &Context<'_>, used: u64) -> Result<Vec<Contender>> {
 
 /// The runs of each contender.
 #[derive(Default, Clone)]
-struct Runs {
+struct MapRuns {
     iops: Samples,
     mean_us: Samples,
     p99_us: Samples,
 }
 
-impl Runs {
+impl MapRuns {
     fn push(&mut self, figures: Figures) {
         self.iops.push(figures.iops);
         self.mean_us.push(figures.mean_us);
@@ -71,8 +73,8 @@ impl Runs {
     }
 }
 
-fn measure(context: &Context<'_>, all: &[Contender], load: Load) -> Result<Vec<Runs>> {
-    let mut runs = vec![Runs::default(); all.len()];
+fn measure(context: &Context<'_>, all: &[VolumeContender], load: Load) -> Result<Vec<MapRuns>> {
+    let mut runs = vec![MapRuns::default(); all.len()];
     for _ in 0..context.size.repetitions {
         for (contender, runs) in all.iter().zip(&mut runs) {
             let figures = load.run(contender, context.size.map_used, context.size.time);
@@ -83,8 +85,8 @@ fn measure(context: &Context<'_>, all: &[Contender], load: Load) -> Result<Vec<R
 }
 
 /// The medians of all contenders under a load.
-fn point(load: Load, runs: &[Runs]) -> Point {
-    let medians = |of: fn(&Runs) -> &Samples| std::array::from_fn(|i| of(&runs[i]).median());
+fn point(load: Load, runs: &[MapRuns]) -> Point {
+    let medians = |of: fn(&MapRuns) -> &Samples| std::array::from_fn(|i| of(&runs[i]).median());
     Point { load, iops: medians(|runs| &runs.iops), p99_us: medians(|runs| &runs.p99_us) }
 }
 
@@ -92,7 +94,7 @@ fn point(load: Load, runs: &[Runs]) -> Point {
 struct Reached(f64, f64);
 
 impl Reached {
-    fn of(runs: &[Runs]) -> Self {
+    fn of(runs: &[MapRuns]) -> Self {
         let [bare, checked, flat] = [0, 1, 2].map(|i| runs[i].iops.median());
         Self(flat / bare, flat / checked)
     }
@@ -109,7 +111,7 @@ fn headings(first: &[&'static str]) -> Report {
 }
 
 /// A line of operations a second, and of the ratio of the flat map's to the device's.
-fn line(report: &mut Report, first: &[String], runs: &[Runs], scale: f64, digits: usize) {
+fn line(report: &mut Report, first: &[String], runs: &[MapRuns], scale: f64, digits: usize) {
     let medians: Vec<f64> = runs.iter().map(|runs| runs.iops.median()).collect();
     let figures = medians.iter().map(|median| format!("{:.digits$}", median * scale));
     let ratios = [medians[2] / medians[0], medians[2] / medians[1]].map(|ratio| format!("{ratio:.2}"));
@@ -129,7 +131,7 @@ struct OneThread {
     reached: Vec<Reached>,
 }
 
-fn one_thread(context: &Context<'_>, warm: &[Contender], points: &mut Vec<Point>) -> Result<OneThread> {
+fn one_thread(context: &Context<'_>, warm: &[VolumeContender], points: &mut Vec<Point>) -> Result<OneThread> {
     let mut by_size = headings(&["block", "reads, %"]);
     let mut latency = Report::new(&[&["block", "reads, %", "us"], &NAMES[..]].concat());
     let mut groups = Vec::new();
@@ -142,7 +144,7 @@ fn one_thread(context: &Context<'_>, warm: &[Contender], points: &mut Vec<Point>
             let first = [bytes(size as u64), reads_percent.to_string()];
             line(&mut by_size, &first, &runs, 1.0, 0);
             if size <= 8 << 10 {
-                let figure = |name: &str, of: fn(&Runs) -> f64| {
+                let figure = |name: &str, of: fn(&MapRuns) -> f64| {
                     let figures = runs.iter().map(|runs| format!("{:.2}", of(runs)));
                     first.iter().cloned().chain([name.to_owned()]).chain(figures).collect::<Vec<_>>()
                 };
@@ -160,7 +162,11 @@ fn one_thread(context: &Context<'_>, warm: &[Contender], points: &mut Vec<Point>
 }
 
 /// Several threads and requests at once. Returns what 32 reads at a time reach on one thread, too.
-fn parallel(context: &Context<'_>, warm: &[Contender], points: &mut Vec<Point>) -> Result<(Report, Reached)> {
+fn parallel(
+    context: &Context<'_>,
+    warm: &[VolumeContender],
+    points: &mut Vec<Point>,
+) -> Result<(Report, Reached)> {
     let mut parallel = headings(&["jobs", "depth", "reads, %"]);
     let mut deep = None;
     for (jobs, depth) in JOBS.into_iter().flat_map(|jobs| DEPTHS.map(|depth| (jobs, depth))) {
@@ -177,7 +183,7 @@ fn parallel(context: &Context<'_>, warm: &[Contender], points: &mut Vec<Point>) 
     Ok((parallel, deep.expect("JOBS has 1, and DEPTHS 32")))
 }
 
-fn sequential(context: &Context<'_>, warm: &[Contender], points: &mut Vec<Point>) -> Result<Report> {
+fn sequential(context: &Context<'_>, warm: &[VolumeContender], points: &mut Vec<Point>) -> Result<Report> {
     let mut sequential = headings(&["block, in order, GB/s", "reads, %"]);
     for (size, reads_percent) in [128 << 10, 1 << 20].into_iter().flat_map(|size| [(size, 0), (size, 100)]) {
         let load = Load { bytes: size, reads_percent, is_sequential: true, ..RANDOM };
@@ -194,7 +200,7 @@ fn cold(context: &Context<'_>) -> Result<Report> {
     for (size, reads_percent) in SIZES.into_iter().flat_map(|size| MIXES.map(|reads| (size, reads))) {
         let load = Load { bytes: size, reads_percent, ..RANDOM };
         // The blocks that a run writes are warm for the next one, so each run has new contenders.
-        let mut runs = vec![Runs::default(); NAMES.len()];
+        let mut runs = vec![MapRuns::default(); NAMES.len()];
         for _ in 0..context.size.repetitions {
             let contenders = contenders(context, 0)?;
             for (contender, runs) in contenders.iter().zip(&mut runs) {
@@ -208,7 +214,7 @@ fn cold(context: &Context<'_>) -> Result<Report> {
 }
 
 /// Runs the measurements.
-pub fn run(context: &Context<'_>) -> Result<Findings> {
+pub fn run(context: &Context<'_>) -> Result<VolumeFindings> {
     let used = context.size.map_used;
     let warm = contenders(context, used)?;
     let mut points = Points::default();
@@ -266,5 +272,5 @@ Cold: nothing was written before; what was not is read as zeroes, without the de
         latency = latency.markdown(),
         cold = cold.markdown(),
     );
-    Ok(Findings { text, reports: vec![by_size, parallel, sequential, latency, cold] })
+    Ok(VolumeFindings { text, reports: vec![by_size, parallel, sequential, latency, cold] })
 }

@@ -24,11 +24,11 @@ use granary_lab::Report;
 use crate::failure::{Result, at};
 use crate::scratch::Scratch;
 use crate::study::machine;
-use size::Size;
+use size::VolumeStudySize;
 
 /// Arguments of `granary study volume`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct VolumeStudyArguments {
     /// Where volume.md, its tables and its plots go
     #[arg(long, value_name = "DIR", default_value = "docs/studies")]
     out: PathBuf,
@@ -78,7 +78,7 @@ pub enum Part {
 }
 
 /// Results of a part.
-pub struct Findings {
+pub struct VolumeFindings {
     /// Its section of the page, in Markdown.
     pub text: String,
     /// Its tables.
@@ -87,7 +87,7 @@ pub struct Findings {
 
 /// The context of all parts.
 pub struct Context<'a> {
-    pub size: Size,
+    pub size: VolumeStudySize,
     /// A folder on the device.
     pub data: &'a Scratch,
     /// A folder in RAM.
@@ -97,13 +97,13 @@ pub struct Context<'a> {
 }
 
 /// Runs all of it and writes the page.
-pub fn run(arguments: &Arguments) -> Result<()> {
-    let size = Size::new(arguments.quick, arguments.repetitions, arguments.minutes);
+pub fn run(arguments: &VolumeStudyArguments) -> Result<()> {
+    let size = VolumeStudySize::new(arguments.quick, arguments.repetitions, arguments.minutes);
     std::fs::create_dir_all(&arguments.out).map_err(at(&arguments.out))?;
     let (data, memory) = (Scratch::new(&arguments.data)?, Scratch::new(&arguments.memory)?);
     let notes = machine::describe(&data.path);
     let context = Context { size, data: &data, memory: &memory, out: &arguments.out };
-    let mut page = page::Page::read(&arguments.out, arguments.quick)?;
+    let mut page = page::VolumePage::read(&arguments.out, arguments.quick)?;
     for part in Part::value_variants() {
         if !arguments.only.is_empty() && !arguments.only.contains(part) {
             continue;
@@ -118,7 +118,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 impl Part {
-    fn run(self, context: &Context<'_>) -> Result<Findings> {
+    fn run(self, context: &Context<'_>) -> Result<VolumeFindings> {
         say!("{}", self.title());
         match self {
             Part::Maps => maps::run(context),

@@ -9,7 +9,7 @@ use granary_volume::device::{Access, Device, FileDevice, Space};
 use granary_volume::{Config, Io, Volume};
 
 use super::null::is_metadata;
-use super::{Context, Findings};
+use super::{Context, VolumeFindings};
 use crate::failure::{Failure, Result, at};
 use crate::study::figure;
 
@@ -53,7 +53,7 @@ enum Ending {
 }
 
 /// Runs the measurements.
-pub fn run(context: &Context<'_>) -> Result<Findings> {
+pub fn run(context: &Context<'_>) -> Result<VolumeFindings> {
     let size = context.size.opened;
     let folder = context.data.path.join("opening");
     let config = Config::new(size);
@@ -112,7 +112,7 @@ this does not measure.
         report = report.markdown(),
         page_cache = if is_cold { "the page cache being empty" } else { "with what the page cache has of it" },
     );
-    Ok(Findings { text, reports: vec![report] })
+    Ok(VolumeFindings { text, reports: vec![report] })
 }
 
 /// Writes everything once, and returns the number of segments that a start reads whole.

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use super::{Findings, Part};
+use super::{Part, VolumeFindings};
 use crate::failure::{Result, at};
 
 /// docs/studies/volume.md, and a table for each part beside it.
-pub struct Page {
+pub struct VolumePage {
     folder: PathBuf,
     quick: bool,
     parts: Vec<(Part, String)>,
@@ -38,7 +38,7 @@ impl Part {
     }
 }
 
-impl Page {
+impl VolumePage {
     /// The existing page, or an empty one.
     pub fn read(folder: &Path, quick: bool) -> Result<Self> {
         let path = folder.join("volume.md");
@@ -56,7 +56,7 @@ impl Page {
     }
 
     /// Replaces a part's section by its new results.
-    pub fn put(&mut self, part: Part, findings: &Findings) -> Result<()> {
+    pub fn put(&mut self, part: Part, findings: &VolumeFindings) -> Result<()> {
         self.parts.retain(|(other, _)| *other != part);
         self.parts.push((part, findings.text.clone()));
         let path = self.folder.join(format!("volume-{}.csv", part.name()));

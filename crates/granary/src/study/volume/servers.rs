@@ -16,9 +16,9 @@ const INSTALL: &str = "scripts/install-test-servers.sh installs it";
 const QEMU_CONNECTIONS: &str = "16";
 const VOLUME: &str = "bench";
 
-/// The kinds of servers.
+/// The program that serves, and what it serves from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ServerKind {
     /// A volume this many times as large as its used part.
     Granary(u64),
     NbdkitNull,
@@ -30,34 +30,34 @@ pub enum Kind {
     QemuDirect,
 }
 
-impl Kind {
+impl ServerKind {
     /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Granary(_) => "granary volume",
-            Kind::NbdkitNull => "nbdkit null",
-            Kind::NbdkitMemory => "nbdkit memory",
-            Kind::NbdkitFile => "nbdkit file",
-            Kind::Qemu => "qemu-nbd",
-            Kind::QemuDirect => "qemu-nbd, direct I/O",
+            ServerKind::Granary(_) => "granary volume",
+            ServerKind::NbdkitNull => "nbdkit null",
+            ServerKind::NbdkitMemory => "nbdkit memory",
+            ServerKind::NbdkitFile => "nbdkit file",
+            ServerKind::Qemu => "qemu-nbd",
+            ServerKind::QemuDirect => "qemu-nbd, direct I/O",
         }
     }
 }
 
 /// A running server, ended on drop.
-pub struct Server {
+pub struct NbdServer {
     child: Child,
     uri: String,
 }
 
-impl Server {
+impl NbdServer {
     /// Serves `bytes` bytes, in files of `folder` if the kind uses files.
-    pub fn start(kind: Kind, folder: &Path, bytes: u64) -> Result<Self> {
+    pub fn start(kind: ServerKind, folder: &Path, bytes: u64) -> Result<Self> {
         let name = kind.name().replace([' ', ',', '/'], "-");
         let (socket, file) = (folder.join(format!("{name}.sock")), folder.join(format!("{name}.raw")));
         let mut export = "";
         let mut command = match kind {
-            Kind::Granary(times) => {
+            ServerKind::Granary(times) => {
                 export = VOLUME;
                 let home = folder.join(&name);
                 Volume::create(&home.join("volumes"), VOLUME, &Config::new(bytes * times))?;
@@ -67,12 +67,12 @@ impl Server {
                 command.arg("--nbd-socket").arg(&socket);
                 command
             }
-            Kind::NbdkitNull | Kind::NbdkitMemory | Kind::NbdkitFile => {
+            ServerKind::NbdkitNull | ServerKind::NbdkitMemory | ServerKind::NbdkitFile => {
                 let mut command = Command::new("nbdkit");
                 command.args(["-f", "-U"]).arg(&socket);
                 match kind {
-                    Kind::NbdkitNull => command.args(["null", &bytes.to_string()]),
-                    Kind::NbdkitMemory => command.args(["memory", &bytes.to_string()]),
+                    ServerKind::NbdkitNull => command.args(["null", &bytes.to_string()]),
+                    ServerKind::NbdkitMemory => command.args(["memory", &bytes.to_string()]),
                     _ => {
                         reserve(&file, bytes)?;
                         command.arg("file").arg(&file).arg("cache=none")
@@ -80,11 +80,11 @@ impl Server {
                 };
                 command
             }
-            Kind::Qemu | Kind::QemuDirect => {
+            ServerKind::Qemu | ServerKind::QemuDirect => {
                 reserve(&file, bytes)?;
                 let mut command = Command::new("qemu-nbd");
                 command.args(["-f", "raw", "-t", "-e", QEMU_CONNECTIONS, "-x", "", "-k"]).arg(&socket);
-                if kind == Kind::QemuDirect {
+                if kind == ServerKind::QemuDirect {
                     command.args(["--cache=none", "--aio=io_uring"]);
                 }
                 command.arg(&file);
@@ -130,7 +130,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for NbdServer {
     fn drop(&mut self) {
         signal("TERM", self.child.id());
         // However it ended, its data are removed with the folder.

@@ -7,7 +7,7 @@ const MIB: u64 = 1 << 20;
 
 /// The sizes of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Size {
+pub struct VolumeStudySize {
     /// Whether the figures are meaningless.
     pub quick: bool,
     /// The runs of each measurement.
@@ -38,7 +38,7 @@ pub struct Size {
     pub endurance_window: Duration,
 }
 
-impl Size {
+impl VolumeStudySize {
     /// The sizes of a quick run or of a full one.
     pub fn new(quick: bool, repetitions: u64, minutes: f64) -> Self {
         if quick {

@@ -2,33 +2,38 @@
 
 use granary_lab::{FioJob, FioPattern, FioTarget, Report, Samples, bars};
 
-use super::servers::{Kind, Server};
-use super::{Context, Findings};
+use super::servers::{NbdServer, ServerKind};
+use super::{Context, VolumeFindings};
 use crate::failure::Result;
 
 /// A partly used volume: the cost of cleaning is measured elsewhere.
-const KINDS: [Kind; 5] =
-    [Kind::Granary(VOLUME_TIMES), Kind::NbdkitNull, Kind::NbdkitMemory, Kind::NbdkitFile, Kind::Qemu];
+const KINDS: [ServerKind; 5] = [
+    ServerKind::Granary(VOLUME_TIMES),
+    ServerKind::NbdkitNull,
+    ServerKind::NbdkitMemory,
+    ServerKind::NbdkitFile,
+    ServerKind::Qemu,
+];
 /// The volume's size as a multiple of its used part.
 const VOLUME_TIMES: u64 = 4;
 const CONNECTIONS: [usize; 2] = [1, 4];
 const MIXES: [u32; 3] = [0, 65, 100];
 const DEPTH: usize = 16;
 /// Wanted operations of Granary as a multiple of another server's: a second, and per CPU second of the server.
-const WANTED: [(Kind, f64); 2] = [(Kind::NbdkitMemory, 1.0), (Kind::Qemu, 2.0)];
+const WANTED: [(ServerKind, f64); 2] = [(ServerKind::NbdkitMemory, 1.0), (ServerKind::Qemu, 2.0)];
 
 /// The runs of one server under one load.
 #[derive(Default)]
-pub struct Runs {
+pub struct ServerRuns {
     pub iops: Samples,
     pub per_cpu_second: Samples,
     pub mean_us: Samples,
     pub p99_us: Samples,
 }
 
-impl Runs {
+impl ServerRuns {
     /// Adds a run on a server.
-    pub fn push(&mut self, server: &Server, job: &FioJob) -> Result<()> {
+    pub fn push(&mut self, server: &NbdServer, job: &FioJob) -> Result<()> {
         let before = server.cpu_seconds();
         let figures = job.run()?;
         let seconds = server.cpu_seconds() - before;
@@ -64,9 +69,9 @@ fn reached(ratio: f64, wanted: Option<f64>) -> String {
 }
 
 /// Runs the measurements.
-pub fn run(context: &Context<'_>) -> Result<Findings> {
+pub fn run(context: &Context<'_>) -> Result<VolumeFindings> {
     let size = context.size.served_in_memory;
-    let start = |kind: Kind| Server::start(kind, &context.memory.path, size);
+    let start = |kind: ServerKind| NbdServer::start(kind, &context.memory.path, size);
     let servers = KINDS.into_iter().map(start).collect::<Result<Vec<_>>>()?;
     for server in &servers {
         // A volume's log is written from end to end, so that all servers have their RAM allocated.
@@ -92,7 +97,7 @@ pub fn run(context: &Context<'_>) -> Result<Findings> {
     for (connections, reads_percent) in
         CONNECTIONS.into_iter().flat_map(|connections| MIXES.map(|mix| (connections, mix)))
     {
-        let mut all: Vec<Runs> = KINDS.iter().map(|_| Runs::default()).collect();
+        let mut all: Vec<ServerRuns> = KINDS.iter().map(|_| ServerRuns::default()).collect();
         for _ in 0..context.size.repetitions {
             for (server, runs) in servers.iter().zip(&mut all) {
                 let job = random(context, server.target(), reads_percent, DEPTH);
@@ -121,7 +126,7 @@ pub fn run(context: &Context<'_>) -> Result<Findings> {
         let values = all.iter().map(|runs| runs.per_cpu_second.median()).collect();
         groups.push((format!("{connections} x, {reads_percent} % reads"), values));
     }
-    let names = KINDS.map(Kind::name);
+    let names = KINDS.map(ServerKind::name);
     let plot = context.out.join("volume-transport.svg");
     bars(&plot, "4 KiB random operations over NBD, depth 16", "operations a CPU second", &names, &groups)?;
     let text = format!(
@@ -139,7 +144,7 @@ What is wanted is wanted of both.
         size = size >> 20,
         report = report.markdown(),
     );
-    Ok(Findings { text, reports: vec![report] })
+    Ok(VolumeFindings { text, reports: vec![report] })
 }
 
 #[cfg(test)]
