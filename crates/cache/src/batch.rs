@@ -13,19 +13,19 @@ pub(crate) struct KeyInBatch {
 
 /// The keys of a batch, grouped by shard, each group in the order of the batch: a shard is locked once, and what its
 /// lookups touch stays in the processor's caches.
-pub(crate) struct ByShard {
+pub(crate) struct KeysByShard {
     keys: Vec<KeyInBatch>,
     /// Where the keys of each shard end.
     ends: [usize; SHARDS],
 }
 
-impl Default for ByShard {
+impl Default for KeysByShard {
     fn default() -> Self {
         Self { keys: Vec::new(), ends: [0; SHARDS] }
     }
 }
 
-impl ByShard {
+impl KeysByShard {
     /// Replaces the content by keys whose places in the batch begin at `start`.
     pub fn deal(&mut self, batch: impl Iterator<Item = KeyHash> + Clone, start: u32) {
         let mut counts = [0; SHARDS];
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn every_key_is_with_its_shard_in_the_order_of_the_batch() {
-        let mut dealt = ByShard::default();
+        let mut dealt = KeysByShard::default();
         for keys in [1000u32, 3, 0, 70] {
             let hashes: Vec<KeyHash> =
                 (0..keys).map(|i| KeyHasher::with_seed(0).hash(&(i % 50).to_le_bytes())).collect();

@@ -178,7 +178,7 @@ pub(crate) fn parse_short(bytes: &[u8]) -> Option<EntryRecord<'_>> {
 }
 
 /// The header of an entry's record.
-struct Header {
+struct RecordHeader {
     flags: u8,
     expires_at: u32,
     key_at: usize,
@@ -196,7 +196,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Record<'_>> {
     } else if bytes.first()? & KIND_MASK == KIND_DELETION {
         return parse_deletion(bytes);
     } else {
-        let Header { flags, expires_at, key_at, key_len, value_len } = parse_header(bytes)?;
+        let RecordHeader { flags, expires_at, key_at, key_len, value_len } = parse_header(bytes)?;
         (flags, expires_at, key_at, key_len, value_len)
     };
     let value_at = key_at.checked_add(key_len)?;
@@ -219,7 +219,7 @@ fn parse_deletion(bytes: &[u8]) -> Option<Record<'_>> {
 }
 
 /// Parses the header of an entry with lengths of any size.
-fn parse_header(bytes: &[u8]) -> Option<Header> {
+fn parse_header(bytes: &[u8]) -> Option<RecordHeader> {
     let flags = *bytes.first()?;
     if flags & !CODEC_MASK > KIND_NEGATIVE {
         return None;
@@ -228,7 +228,7 @@ fn parse_header(bytes: &[u8]) -> Option<Header> {
     let mut key_at = 5;
     let key_len = varint(bytes, &mut key_at)?;
     let value_len = varint(bytes, &mut key_at)?;
-    Some(Header { flags, expires_at, key_at, key_len, value_len })
+    Some(RecordHeader { flags, expires_at, key_at, key_len, value_len })
 }
 
 /// Walks the records of a payload. The last one may reach into the blocks that follow.

@@ -46,12 +46,12 @@ impl StoredSince {
 /// A value that is being made.
 #[derive(Default)]
 pub(crate) struct Flight {
-    state: Mutex<State>,
+    state: Mutex<FlightState>,
     ended: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct FlightState {
     value: Option<Vec<u8>>,
     has_ended: bool,
     /// The key was changed since.
@@ -271,8 +271,8 @@ impl Flight {
         flights: &'a SingleFlight,
         key: &'a [u8],
     ) -> impl Drop + 'a {
-        struct End<'a>(&'a Arc<Flight>, &'a SingleFlight, &'a [u8]);
-        impl Drop for End<'_> {
+        struct FinishOnDrop<'a>(&'a Arc<Flight>, &'a SingleFlight, &'a [u8]);
+        impl Drop for FinishOnDrop<'_> {
             fn drop(&mut self) {
                 let Self(flight, flights, key) = self;
                 flights.take_out(key, flight);
@@ -286,7 +286,7 @@ impl Flight {
                 tasks.into_values().for_each(Waker::wake);
             }
         }
-        End(self, flights, key)
+        FinishOnDrop(self, flights, key)
     }
 }
 

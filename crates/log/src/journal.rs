@@ -45,7 +45,7 @@ pub(crate) struct Record {
 
 /// The content of both files of a journal.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Content {
+pub(crate) struct JournalContent {
     /// The changes.
     pub changes: Vec<Record>,
     /// Segments up to this one hold nothing any more; 0: none was emptied.
@@ -57,7 +57,7 @@ pub(crate) struct Journal {
     files: [JournalFile; 2],
     current: usize,
     bytes: Vec<u8>,
-    /// Like the field of [`Content`].
+    /// Like the field of [`JournalContent`].
     emptied: u64,
     emptied_noted: u64,
     /// The greatest durable mark in the files.
@@ -281,8 +281,8 @@ pub(crate) fn encode(bytes: &mut Vec<u8>, instance: u64, kind: Kind, numbers: (u
 
 /// All appends of this instance in both files, each file up to its first incomplete append. Consecutive appends to one
 /// segment become one record with the newest durable mark, so that many small ones take no more RAM than a large one.
-pub(crate) fn read(path: &Path, instance: u64) -> io::Result<Content> {
-    let mut content = Content::default();
+pub(crate) fn read(path: &Path, instance: u64) -> io::Result<JournalContent> {
+    let mut content = JournalContent::default();
     for path in paths(path) {
         let bytes = match std::fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -346,7 +346,11 @@ mod tests {
         journal.append(4, 2, &[13]).unwrap();
         let expected = [changes(3, 1, vec![10, 11]), changes(4, 2, vec![12, 13])];
         assert_eq!(read(&path, 9).unwrap().changes, expected);
-        assert_eq!(read(&path, 8).unwrap(), Content::default(), "another instance's entries mean nothing");
+        assert_eq!(
+            read(&path, 8).unwrap(),
+            JournalContent::default(),
+            "another instance's entries mean nothing"
+        );
         let file = &paths(&path)[0];
         let bytes = std::fs::read(file).unwrap();
         for len in 0..bytes.len() {

@@ -158,10 +158,10 @@ pub(crate) fn fill_gaps<F: Framing>(framing: &F, source: &SummarySource<'_>, gap
 pub(crate) fn fifo<F: Framing>(
     framing: &F,
     source: &SummarySource<'_>,
-    journal: journal::Content,
+    journal: journal::JournalContent,
     known_head: u64,
 ) -> (Recovered<F>, u64) {
-    let journal::Content { changes: records, emptied } = journal;
+    let journal::JournalContent { changes: records, emptied } = journal;
     let geometry = source.geometry;
     let step = (TRANSFER_BYTES_MAX / geometry.segment_bytes()).max(1);
     let mut found = read_all(framing, source, step);

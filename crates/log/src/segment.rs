@@ -9,7 +9,7 @@ use std::ops::Range;
 /// A segment that is being filled, or waits for the device.
 pub struct Segment<F: Framing> {
     id: SegmentId,
-    content: RwLock<Content<F>>,
+    content: RwLock<SegmentContent<F>>,
     /// The blocks from the segment's beginning that are on the device already. Commits, one at a time, note them without
     /// the lock: to wait for it would keep readers out for as long as the segment is being written.
     written: AtomicUsize,
@@ -17,14 +17,14 @@ pub struct Segment<F: Framing> {
     synced: AtomicUsize,
 }
 
-struct Content<F: Framing> {
+struct SegmentContent<F: Framing> {
     memory: AlignedBuffer,
     builder: F::Builder,
 }
 
 impl<F: Framing> Segment<F> {
     pub(crate) fn new(framing: &F, id: SegmentId, memory: AlignedBuffer) -> Self {
-        let content = RwLock::new(Content { memory, builder: framing.begin(&id) });
+        let content = RwLock::new(SegmentContent { memory, builder: framing.begin(&id) });
         Self { id, content, written: AtomicUsize::new(0), synced: AtomicUsize::new(0) }
     }
 
@@ -44,14 +44,14 @@ impl<F: Framing> Segment<F> {
         (content.memory.len() + F::bytes_allocated(&content.builder)) as u64
     }
 
-    fn lock(&self) -> RwLockReadGuard<'_, Content<F>> {
+    fn lock(&self) -> RwLockReadGuard<'_, SegmentContent<F>> {
         self.content.read().expect("no panic under the lock")
     }
 
     /// Passes the segment to `put` under the write lock: no one reads it meanwhile.
     pub(crate) fn fill<R>(&self, put: impl FnOnce(&SegmentId, &mut F::Builder, &mut [u8]) -> R) -> R {
         let mut content = self.content.write().expect("no panic under the lock");
-        let Content { memory, builder } = &mut *content;
+        let SegmentContent { memory, builder } = &mut *content;
         put(&self.id, builder, memory)
     }
 
@@ -67,7 +67,7 @@ impl<F: Framing> Segment<F> {
     /// Completes the segment. The returned data range omits the blocks that are on the device already.
     pub(crate) fn seal(&self, framing: &F) -> SealedBlocks {
         let mut content = self.content.write().expect("no panic under the lock");
-        let Content { memory, builder } = &mut *content;
+        let SegmentContent { memory, builder } = &mut *content;
         framing.note_synced(builder, self.synced.load(Ordering::Acquire));
         let mut sealed = framing.seal(&self.id, builder, memory);
         sealed.data.start = self.written.load(Ordering::Acquire).min(sealed.data.end);
@@ -78,7 +78,7 @@ impl<F: Framing> Segment<F> {
     /// `None`: the segment can only be sealed.
     pub(crate) fn commit(&self, framing: &F) -> Option<(Range<usize>, AlignedBuffer)> {
         let mut content = self.content.write().expect("no panic under the lock");
-        let Content { memory, builder } = &mut *content;
+        let SegmentContent { memory, builder } = &mut *content;
         framing.note_synced(builder, self.synced.load(Ordering::Acquire));
         let end = framing.commit(&self.id, builder, memory)?;
         let written = self.written.load(Ordering::Acquire);
@@ -125,7 +125,7 @@ impl<F: Framing> Segment<F> {
 /// Read access to a segment in RAM.
 pub struct SegmentReader<'a, F: Framing> {
     id: &'a SegmentId,
-    content: RwLockReadGuard<'a, Content<F>>,
+    content: RwLockReadGuard<'a, SegmentContent<F>>,
 }
 
 impl<F: Framing> SegmentReader<'_, F> {

@@ -36,7 +36,7 @@ impl<F: Framing> Log<F> {
         let known = usable_state(&state, options, salt)?;
         let (mut start, buffers) = Start::new(&framing, &device, &state, options, salt, &known)?;
         let mut content = match (known.shutdown, options.slots) {
-            (LastShutdown::Unknown, _) => Content::default(),
+            (LastShutdown::Unknown, _) => RecoveredContent::default(),
             (_, SlotOrder::Fifo) => start.recover_fifo(&known, buffers)?,
             (_, SlotOrder::Table { .. }) => start.recover_table(&known)?,
         };
@@ -49,7 +49,7 @@ impl<F: Framing> Log<F> {
         let memory_id = if memory.is_some() { memory_id } else { 0 };
         let Options { geometry, fingerprint, depends_on, .. } = *options;
         let identity = Identity { geometry, fingerprint, instance, salt, memory_id, depends_on };
-        let Content { recovered, head, .. } = content;
+        let RecoveredContent { recovered, head, .. } = content;
         state.write(&identity, LastShutdown::Killed, head).map_err(|source| options.state_error(source))?;
         let slots = Slots::new(options.slots, &geometry, head, recovered.segments.iter().map(F::position));
         let log = Self {
@@ -115,7 +115,7 @@ fn warn_of_lost_content(state: &StateFile, options: &Options, read: LastShutdown
 }
 
 /// The segments of an earlier start that are served again, and where writing goes on.
-struct Content<F: Framing> {
+struct RecoveredContent<F: Framing> {
     recovered: Recovered<F>,
     /// The newest sequence number.
     head: u64,
@@ -125,7 +125,7 @@ struct Content<F: Framing> {
     gaps: Vec<u64>,
 }
 
-impl<F: Framing> Default for Content<F> {
+impl<F: Framing> Default for RecoveredContent<F> {
     fn default() -> Self {
         Self { recovered: Recovered::default(), head: 0, emptied: 0, gaps: Vec::new() }
     }
@@ -208,7 +208,7 @@ impl<'a, F: Framing> Start<'a, F> {
         &mut self,
         known: &StoredState,
         buffers: Vec<(u64, AlignedBuffer)>,
-    ) -> Result<Content<F>, OpenError> {
+    ) -> Result<RecoveredContent<F>, OpenError> {
         let journal = journal::read(&self.options.state_path, self.instance);
         let mut journal = journal.map_err(|source| self.options.state_error(source))?;
         if known.shutdown == LastShutdown::Clean {
@@ -222,10 +222,10 @@ impl<'a, F: Framing> Start<'a, F> {
         if let Err(error) = self.remove_unfinished(known.shutdown, head) {
             tracing::warn!(%error, "cannot remove what the last process left half written: starting empty");
             self.start_empty()?;
-            return Ok(Content::default());
+            return Ok(RecoveredContent::default());
         }
         let gaps = recovered.gaps(head);
-        Ok(Content { recovered, head, emptied, gaps })
+        Ok(RecoveredContent { recovered, head, emptied, gaps })
     }
 
     /// Wipes blocks behind the head that the last process left.
@@ -240,7 +240,7 @@ impl<'a, F: Framing> Start<'a, F> {
         if self.serves_older() { self.device.sync() } else { Ok(()) }
     }
 
-    fn recover_table(&self, known: &StoredState) -> Result<Content<F>, OpenError> {
+    fn recover_table(&self, known: &StoredState) -> Result<RecoveredContent<F>, OpenError> {
         let (mut recovered, mut head) = recover::table(self.framing, &self.summary_source(), known.head);
         recovered.durable_sequence = known.head;
         // An earlier start that wrote no segment has skipped the same numbers as this one.
@@ -258,12 +258,12 @@ impl<'a, F: Framing> Start<'a, F> {
             // the clean stop on record, that was not the last stop.
             head += SEQUENCES_SKIPPED;
         }
-        Ok(Content { recovered, head, ..Content::default() })
+        Ok(RecoveredContent { recovered, head, ..RecoveredContent::default() })
     }
 
     /// Replaces the journal by one with what is lost.
-    fn create_journal(&self, content: &Content<F>) -> Result<Journal, OpenError> {
-        let Content { recovered, head, emptied, gaps } = content;
+    fn create_journal(&self, content: &RecoveredContent<F>) -> Result<Journal, OpenError> {
+        let RecoveredContent { recovered, head, emptied, gaps } = content;
         // Lost entries stay in the journal until the consumer has appended them as deletions.
         let entries = recovered.lost.values().flatten().copied().collect();
         // With a table no segment can be found missing, as they have no order. A gap counts as missing until it is
@@ -286,13 +286,17 @@ impl<'a, F: Framing> Start<'a, F> {
     }
 
     /// Writes empty segments into the gaps, whose entries the journal lists by now.
-    fn fill_gaps(&mut self, content: &mut Content<F>, journal: &mut Journal) -> Result<(), OpenError> {
+    fn fill_gaps(
+        &mut self,
+        content: &mut RecoveredContent<F>,
+        journal: &mut Journal,
+    ) -> Result<(), OpenError> {
         let filled = recover::fill_gaps(self.framing, &self.summary_source(), &content.gaps);
         let synced = filled.and_then(|()| if self.serves_older() { self.device.sync() } else { Ok(()) });
         if let Err(error) = synced {
             tracing::warn!(%error, "cannot fill the gaps that the last process left: starting empty");
             self.start_empty()?;
-            *content = Content::default();
+            *content = RecoveredContent::default();
             journal.clear(self.instance).map_err(|source| self.options.state_error(source))?;
         }
         Ok(())

@@ -5,7 +5,7 @@
 use crate::engine::{Engine, ServerState, Settings};
 use crate::limits::{GET_LINE_BYTES_MAX, OUTPUT_BYTES_MAX};
 use crate::protocol::Ending;
-use crate::store::{Options, Store};
+use crate::store::{Store, StoreOptions};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub struct Stage {
 impl Stage {
     /// A stage with an empty store in RAM; its file of numbers lies in `folder`.
     pub fn new(folder: &Path) -> Self {
-        let mut options = Options::new(folder, 64 << 20, 0);
+        let mut options = StoreOptions::new(folder, 64 << 20, 0);
         options.item_bytes_max = ITEM_BYTES_MAX;
         let store = Store::open(&options).expect("a store in RAM opens");
         let settings = Settings { threads: 1, item_bytes_max: ITEM_BYTES_MAX, ..Settings::default() };

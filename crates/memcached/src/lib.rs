@@ -25,4 +25,4 @@ pub use granary_cache::{Applications, Compression};
 pub use granary_sockets::UnixSocket;
 pub use rustls::ServerConfig;
 pub use server::{Options, Server, ServerError, Stats};
-pub use store::{OpenError, Options as StoreOptions};
+pub use store::{OpenError, StoreOptions};

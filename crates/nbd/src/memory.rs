@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 /// Bytes that are allocated, and locked, together.
 const CHUNK_BYTES: usize = 64 << 10;
 
-type Chunk = Option<Box<[u8]>>;
+type MemoryChunk = Option<Box<[u8]>>;
 
 /// A disk in memory, which allocates chunks as they are written. A read beside a write sees each chunk of 64 KiB old or
 /// new.
@@ -18,7 +18,7 @@ pub struct MemoryExport {
     size: u64,
     minimum_block: u32,
     read_only: bool,
-    chunks: Vec<RwLock<Chunk>>,
+    chunks: Vec<RwLock<MemoryChunk>>,
 }
 
 impl MemoryExport {
@@ -41,12 +41,12 @@ impl MemoryExport {
         self
     }
 
-    fn locked(&self, index: usize) -> RwLockWriteGuard<'_, Chunk> {
+    fn locked(&self, index: usize) -> RwLockWriteGuard<'_, MemoryChunk> {
         // A chunk is valid even after a panic.
         self.chunks[index].write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn shared(&self, index: usize) -> RwLockReadGuard<'_, Chunk> {
+    fn shared(&self, index: usize) -> RwLockReadGuard<'_, MemoryChunk> {
         self.chunks[index].read().unwrap_or_else(PoisonError::into_inner)
     }
 

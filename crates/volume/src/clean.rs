@@ -306,7 +306,7 @@ impl Running {
             let writer = self.log.writer();
             (writer.next_sequence(), self.log.segments_written())
         };
-        let header = checkpoint::Header {
+        let header = checkpoint::CheckpointHeader {
             instance: self.log.instance(),
             block_size: self.config.block_size as u32,
             blocks: self.map.blocks(),

@@ -1,14 +1,16 @@
 //! One function a decoder: any bytes are refused or decoded, never a panic, and what is written decodes to
 //! itself. Called by the fuzz targets and, with a fixed seed, by the tests.
 
-use crate::checkpoint::{HEADER_SIZE, Header, PAGE_RECORD_SIZE, ScanError, TRAILER_SIZE, encode, scan, seal};
+use crate::checkpoint::{
+    CheckpointHeader, HEADER_SIZE, PAGE_RECORD_SIZE, ScanError, TRAILER_SIZE, encode, scan, seal,
+};
 use crate::map::{Map, Place, SkipListMap};
 use granary_log::fuzzing::number;
 
 pub use crate::framing::fuzzing::segment;
 
 /// Decodes a checkpoint, if the bytes are one. A skip list takes any number of blocks.
-fn decode(bytes: &[u8]) -> Option<(Header, SkipListMap)> {
+fn decode(bytes: &[u8]) -> Option<(CheckpointHeader, SkipListMap)> {
     let mut pages = Vec::new();
     match scan(bytes, bytes.len() as u64, |first, places| pages.push((first, *places))) {
         Ok(header) => {
@@ -21,7 +23,7 @@ fn decode(bytes: &[u8]) -> Option<(Header, SkipListMap)> {
     }
 }
 
-fn encoded(header: &Header, map: &SkipListMap) -> Vec<u8> {
+fn encoded(header: &CheckpointHeader, map: &SkipListMap) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode(&mut bytes, header, map, &mut |_| {}).expect("memory can be written");
     bytes
@@ -50,7 +52,7 @@ pub fn checkpoint(data: &[u8]) {
         seal(&mut bytes);
     }
     // What is written is read, and any flipped bit is found.
-    let header = Header {
+    let header = CheckpointHeader {
         instance: number(data, 0),
         block_size: number(data, 8) as u32,
         blocks: 1 + number(data, 12) % 10_000,

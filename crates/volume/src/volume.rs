@@ -1,6 +1,6 @@
 //! A volume: opened, read, written, closed.
 
-use crate::checkpoint::{self, Header};
+use crate::checkpoint::{self, CheckpointHeader};
 use crate::checksums::Checksums;
 use crate::committer::Committer;
 use crate::config::{Config, Error, Files};
@@ -71,7 +71,7 @@ fn restore_map(
     files: &Files,
     config: &Config,
     framing: &Blocks,
-) -> Result<Option<Header>, Error> {
+) -> Result<Option<CheckpointHeader>, Error> {
     let path = files.checkpoint();
     let damaged = |reason: &str| Error::Damaged { path: path.clone(), reason: reason.to_owned() };
     let Some(read) = checkpoint::read(&path).map_err(Error::Checkpoint)? else {
@@ -97,7 +97,7 @@ fn restore_map(
 fn check_recovered(
     log: &Log<Blocks>,
     segments: &[Summary],
-    header: Option<Header>,
+    header: Option<CheckpointHeader>,
     files: &Files,
     config: &Config,
     framing: &Blocks,

@@ -16,7 +16,7 @@ pub(crate) struct VolumeLock {
     /// Locked as long as it is open.
     lock: File,
     /// The volume's folder.
-    folder: Identity,
+    folder: FileIdentity,
     /// The state file, and the log where that is a file, since they were opened.
     parts: OnceLock<Vec<Part>>,
     claim: OnceLock<OwnedFd>,
@@ -172,9 +172,9 @@ impl Drop for VolumeLock {
 }
 
 /// The identity of a file or folder: device number and inode number.
-type Identity = (u64, u64);
+type FileIdentity = (u64, u64);
 
-fn identity(path: &Path) -> io::Result<Identity> {
+fn identity(path: &Path) -> io::Result<FileIdentity> {
     std::fs::metadata(path).map(|there| (there.dev(), there.ino()))
 }
 

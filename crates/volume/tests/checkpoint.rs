@@ -4,7 +4,7 @@ mod common;
 
 use common::{maps, place};
 use fastrand::Rng;
-use granary_volume::checkpoint::{self, Header};
+use granary_volume::checkpoint::{self, CheckpointHeader};
 use granary_volume::map::{Map, MapKind, Place};
 use std::fs;
 use std::io::ErrorKind;
@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-fn header(blocks: u64) -> Header {
-    Header { instance: 0xABCD, block_size: 4096, blocks, sequence: 1 << 40, position: 17 }
+fn header(blocks: u64) -> CheckpointHeader {
+    CheckpointHeader { instance: 0xABCD, block_size: 4096, blocks, sequence: 1 << 40, position: 17 }
 }
 
 fn write(path: &Path, map: &dyn Map) {
@@ -116,7 +116,7 @@ fn pages_of_two_checkpoints_do_not_mix() {
     write(&path, &*map);
     let older = fs::read(&path).unwrap();
     map.set(1, place(2));
-    let newer_header = Header { sequence: (1 << 40) + 1, ..header(1024) };
+    let newer_header = CheckpointHeader { sequence: (1 << 40) + 1, ..header(1024) };
     checkpoint::write(&path, &newer_header, &*map, &mut |_| {}).unwrap();
     let newer = fs::read(&path).unwrap();
     fs::write(&path, [&newer[..64], &older[64..64 + 4112], &newer[64 + 4112..]].concat()).unwrap();

@@ -7,7 +7,7 @@ mod golden;
 mod place;
 
 use golden::{INSTANCE, compare, read};
-use granary_volume::checkpoint::{self, Header};
+use granary_volume::checkpoint::{self, CheckpointHeader};
 use granary_volume::map::{Map, MapKind};
 use place::place;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,8 @@ use twox_hash::XxHash3_64;
 
 const NAME: &str = "checkpoint.map.txt";
 const BLOCKS: u64 = 5 * 1024 + 10;
-const HEADER: Header =
-    Header { instance: INSTANCE, block_size: 4096, blocks: BLOCKS, sequence: 7, position: 300 };
+const HEADER: CheckpointHeader =
+    CheckpointHeader { instance: INSTANCE, block_size: 4096, blocks: BLOCKS, sequence: 7, position: 300 };
 const MAPPED: [(u64, u32); 5] =
     [(0, 0), (1, 0x0102_0304), (1023, 9), (3 * 1024 + 5, u32::MAX - 1), (BLOCKS - 1, 77)];
 

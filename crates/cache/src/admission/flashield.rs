@@ -2,7 +2,7 @@
 
 use super::candidate::{COUNT_MAX, Candidate, Decision};
 use super::lifetime::Lifetime;
-use super::samples::{Counts, Samples};
+use super::samples::{ObjectCounts, Samples};
 use super::svm::{Features, Svm};
 use crate::applications::Applications;
 use crate::key::Key;
@@ -81,7 +81,7 @@ impl Learners {
         let flashy = reads > 0
             && match svm.examples() < EXAMPLES_MIN {
                 true => reads >= self.options.reads.min(COUNT_MAX),
-                false => svm.score(&features(Counts { reads, updates })) > 0.0,
+                false => svm.score(&features(ObjectCounts { reads, updates })) > 0.0,
             };
         if !flashy {
             return Decision::Drop;
@@ -101,7 +101,7 @@ impl Learners {
     }
 }
 
-fn features(counts: Counts) -> Features {
+fn features(counts: ObjectCounts) -> Features {
     let size = |count: u8| f32::from(count).ln_1p();
     [size(counts.reads), size(counts.updates), 1.0]
 }

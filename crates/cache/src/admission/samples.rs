@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 
 /// How often an object was read and updated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct ObjectCounts {
     pub reads: u8,
     pub updates: u8,
 }
@@ -20,14 +20,14 @@ pub(super) struct Counts {
 /// An object's counts at a read, and its reads after that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Example {
-    pub counts: Counts,
+    pub counts: ObjectCounts,
     /// Reads after that, until an update or the end of the lifetime.
     pub reads_after: u8,
 }
 
 #[derive(Default)]
 struct Sample {
-    counts: Counts,
+    counts: ObjectCounts,
     /// The object was looked up and missed: the next put brings it back, and is no update.
     missed: bool,
     remembered: Option<Example>,
@@ -76,7 +76,7 @@ impl Samples {
         };
         if std::mem::take(&mut sample.missed) {
             // It came back after it had left: its counts in DRAM begin anew.
-            sample.counts = Counts::default();
+            sample.counts = ObjectCounts::default();
             return None;
         }
         sample.counts.updates = (sample.counts.updates + 1).min(COUNT_MAX);

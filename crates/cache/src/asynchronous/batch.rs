@@ -9,25 +9,25 @@ use std::task::{Context, Poll, Waker};
 pub(super) type Values = Vec<Option<Vec<u8>>>;
 
 /// The state shared by drivers and the waiting task.
-struct BatchState(Mutex<State>);
+struct SharedBatch(Mutex<BatchState>);
 
-struct State {
+struct BatchState {
     values: Values,
     /// Keys that have no outcome yet.
     left: usize,
     waker: Option<Waker>,
 }
 
-impl BatchState {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedBatch {
+    fn lock(&self) -> MutexGuard<'_, BatchState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The values of a batch, once all are known. Dropping it cancels the wait.
-pub(super) struct Arriving(Arc<BatchState>);
+pub(super) struct PendingValues(Arc<SharedBatch>);
 
-impl Future for Arriving {
+impl Future for PendingValues {
     type Output = Values;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Values> {
@@ -45,7 +45,7 @@ impl Future for Arriving {
 
 /// The duty to report the outcome of one key. Dropping it reports a miss.
 pub(super) struct Reporter {
-    batch: Arc<BatchState>,
+    batch: Arc<SharedBatch>,
     place: usize,
     value: Option<Vec<u8>>,
 }
@@ -77,12 +77,12 @@ impl Drop for Reporter {
 }
 
 /// A batch whose `values` are known except those at `places`, one for each of the returned answers.
-pub(super) fn batch(values: Values, places: &[usize]) -> (Arriving, impl Iterator<Item = Reporter>) {
-    let state = State { values, left: places.len(), waker: None };
-    let shared = Arc::new(BatchState(Mutex::new(state)));
+pub(super) fn batch(values: Values, places: &[usize]) -> (PendingValues, impl Iterator<Item = Reporter>) {
+    let state = BatchState { values, left: places.len(), waker: None };
+    let shared = Arc::new(SharedBatch(Mutex::new(state)));
     let answers: Vec<Reporter> = places
         .iter()
         .map(|place| Reporter { batch: Arc::clone(&shared), place: *place, value: None })
         .collect();
-    (Arriving(shared), answers.into_iter())
+    (PendingValues(shared), answers.into_iter())
 }

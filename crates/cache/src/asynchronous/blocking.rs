@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::{Poll, Waker};
 
 /// The state shared by a thread and the task that waits for it.
-struct State<T> {
+struct CallState<T> {
     result: Option<std::thread::Result<T>>,
     waker: Option<Waker>,
 }
@@ -44,7 +44,7 @@ impl<K: ?Sized, V, C> Drop for HiddenClone<K, V, C> {
 async fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let shared = Arc::new(Mutex::new(State { result: None, waker: None }));
+    let shared = Arc::new(Mutex::new(CallState { result: None, waker: None }));
     let told = Arc::clone(&shared);
     let work = move || {
         let result = catch_unwind(AssertUnwindSafe(work));

@@ -21,19 +21,19 @@ pub(super) struct Request {
 
 /// Requests that a driver has not taken yet.
 struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// Signalled for the first request, and at the end.
     event: OwnedFd,
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     requests: Vec<Request>,
     has_ended: bool,
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -124,7 +124,7 @@ impl<K: ?Sized, V, C> AsyncCache<K, V, C> {
         self.read(keys, values, &is_known).await
     }
 
-    fn read(&self, keys: &[Vec<u8>], values: Values, is_known: &[bool]) -> batch::Arriving {
+    fn read(&self, keys: &[Vec<u8>], values: Values, is_known: &[bool]) -> batch::PendingValues {
         let places: Vec<usize> = (0..keys.len()).filter(|i| !is_known[*i]).collect();
         let (arriving, answers) = batch::batch(values, &places);
         let drivers = &self.0.drivers;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// The bookkeeping of one block.
 #[derive(Clone, Copy)]
-struct Slot {
+struct BlockSlot {
     /// The block's number; [`NOTHING`]: the slot is free.
     block_number: u64,
     /// The segment that it was read from.
@@ -50,7 +50,7 @@ pub(super) struct BlockShard {
     block_size: usize,
     blocks_per_slab: usize,
     table: HashTable<u32>,
-    slots: Vec<Slot>,
+    slots: Vec<BlockSlot>,
     free: Vec<u32>,
     slabs: Vec<Slab>,
     hand: usize,
@@ -99,7 +99,7 @@ impl BlockShard {
     }
 
     /// Most bytes of RAM of a block beside its content: its slot, and its share of the table and the free list.
-    pub const SLOT_BYTES: usize = size_of::<Slot>() + 2 * (size_of::<u32>() + 1) + size_of::<u32>();
+    pub const SLOT_BYTES: usize = size_of::<BlockSlot>() + 2 * (size_of::<u32>() + 1) + size_of::<u32>();
 
     pub fn slabs(&self) -> usize {
         self.slabs.len()
@@ -135,7 +135,7 @@ impl BlockShard {
             slot.visits = (slot.visits + 1).min(VISITS_MAX);
         }
         let (slab, range) = self.room_of(number);
-        let Slot { sequence, finds, saving, .. } = &mut self.slots[number as usize];
+        let BlockSlot { sequence, finds, saving, .. } = &mut self.slots[number as usize];
         Some(CachedBlock {
             bytes: &self.slabs[slab][range],
             sequence: *sequence,
@@ -161,7 +161,8 @@ impl BlockShard {
             }
         };
         let visited = self.visit_now();
-        self.slots[number as usize] = Slot { block_number, sequence, visits: 0, visited, finds: 0, saving };
+        self.slots[number as usize] =
+            BlockSlot { block_number, sequence, visits: 0, visited, finds: 0, saving };
         let (slab, range) = self.room_of(number);
         self.slabs[slab][range].copy_from_slice(bytes);
         true
@@ -203,7 +204,7 @@ impl BlockShard {
     pub fn grow(&mut self, arena: Option<&Arc<Arena>>) {
         self.slabs.push(Slab::new(arena, self.blocks_per_slab * self.block_size));
         let first = self.slots.len();
-        let slot = Slot {
+        let slot = BlockSlot {
             block_number: NOTHING,
             sequence: 0,
             visits: 0,
@@ -231,7 +232,7 @@ impl BlockShard {
         }
         self.slots.truncate(first);
         self.free.retain(|number| (*number as usize) < first);
-        for (at, Slot { block_number, sequence, saving, .. }) in visited {
+        for (at, BlockSlot { block_number, sequence, saving, .. }) in visited {
             let bytes = &slab[at * self.block_size..(at + 1) * self.block_size];
             self.insert(Block { block_number, sequence, bytes, saving }, &mut leaves);
         }

@@ -1,6 +1,6 @@
 //! Segments that a process was filling when it was killed.
 
-use super::block::{self, Header};
+use super::block::{self, BlockHeader};
 use super::segment_builder::SegmentBuilder;
 use super::sharing::SharingRule;
 use super::{Records, summary};
@@ -106,7 +106,7 @@ fn a_segment_that_was_being_sealed_is_taken_over() {
             summary::write(&mut memory[summary.start * SIZE..], &id.geometry, counts, &entries, &[]);
         }
         let count = counts.get(step).copied().unwrap_or(0);
-        let header = Header { sequence: id.sequence, count };
+        let header = BlockHeader { sequence: id.sequence, count };
         block::seal(&mut memory[step * SIZE..][..SIZE], id.instance, id.first_block + step as u64, header);
         assert_eq!(
             taken_over(&id, &memory).map(|(_, entries)| entries),

@@ -16,7 +16,7 @@ use twox_hash::XxHash3_64;
 
 /// The header of a checked block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct BlockHeader {
     /// Sequence number of the segment that the block was written in.
     pub sequence: u64,
     /// Records that begin in the block; 0 in a summary.
@@ -28,7 +28,7 @@ fn seed(instance: u64, block: u64) -> u64 {
 }
 
 /// Writes the header of `bytes` (one whole block) for block number `block`.
-pub fn seal(bytes: &mut [u8], instance: u64, block: u64, header: Header) {
+pub fn seal(bytes: &mut [u8], instance: u64, block: u64, header: BlockHeader) {
     bytes[8..14].copy_from_slice(&header.sequence.to_le_bytes()[..6]);
     bytes[14..16].copy_from_slice(&header.count.to_le_bytes());
     let sum = XxHash3_64::oneshot_with_seed(seed(instance, block), &bytes[8..]);
@@ -48,14 +48,14 @@ pub fn note_count(bytes: &mut [u8], count: u16) {
 }
 
 /// The header of a block that may not be sealed.
-pub fn noted(bytes: &[u8]) -> Header {
+pub fn noted(bytes: &[u8]) -> BlockHeader {
     let mut sequence = [0; 8];
     sequence[..6].copy_from_slice(&bytes[8..14]);
-    Header { sequence: u64::from_le_bytes(sequence), count: u16::from_le_bytes([bytes[14], bytes[15]]) }
+    BlockHeader { sequence: u64::from_le_bytes(sequence), count: u16::from_le_bytes([bytes[14], bytes[15]]) }
 }
 
 /// Checks that `bytes` (one whole block) is block `block` of `instance`; `None`: it is not.
-pub fn check(bytes: &[u8], instance: u64, block: u64) -> Option<Header> {
+pub fn check(bytes: &[u8], instance: u64, block: u64) -> Option<BlockHeader> {
     let stored = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"));
     if stored != XxHash3_64::oneshot_with_seed(seed(instance, block), &bytes[8..]) {
         return None;
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_block_is_itself_only_in_its_place_and_instance() {
-        let header = Header { sequence: 0x1234_5678_9ABC, count: 7 };
+        let header = BlockHeader { sequence: 0x1234_5678_9ABC, count: 7 };
         let mut bytes = vec![5u8; 4096];
         seal(&mut bytes, 1, 2, header);
         assert_eq!(check(&bytes, 1, 2), Some(header));

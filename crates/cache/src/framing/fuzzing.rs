@@ -1,6 +1,6 @@
 //! The decoders of blocks and summaries on any bytes, as in [`crate::fuzzing`].
 
-use super::block::{self, Header};
+use super::block::{self, BlockHeader};
 use super::summary;
 use granary_log::Geometry;
 use granary_log::fuzzing::number;
@@ -26,7 +26,7 @@ pub fn block(data: &[u8]) {
         block::seal(&mut bytes, INSTANCE, block_number, header);
         assert_eq!(bytes, before, "what checks is what would be written");
     }
-    let header = Header { sequence: number(data, 8) & SEQUENCE_MAX, count: number(data, 16) as u16 };
+    let header = BlockHeader { sequence: number(data, 8) & SEQUENCE_MAX, count: number(data, 16) as u16 };
     block::seal(&mut bytes, INSTANCE, block_number, header);
     assert_eq!(block::check(&bytes, INSTANCE, block_number), Some(header));
     assert_eq!(block::check(&bytes, INSTANCE, block_number ^ 1), None, "another block_number");
@@ -38,7 +38,7 @@ pub fn block(data: &[u8]) {
 /// Summaries, from their trailer on.
 pub fn summary(data: &[u8]) {
     let geometry = Geometry::new(64 * SIZE as u64, 16 * SIZE as u64, SIZE as u64).expect("sizes divide");
-    let (first, header) = (16, Header { sequence: number(data, 0) & SEQUENCE_MAX, count: 0 });
+    let (first, header) = (16, BlockHeader { sequence: number(data, 0) & SEQUENCE_MAX, count: 0 });
     // As it is, then with valid checksums, so that the code behind the check is reached.
     let mut segment = vec![0; 16 * SIZE];
     let len = data.len().min(segment.len());
@@ -69,7 +69,7 @@ pub fn summary(data: &[u8]) {
     assert_eq!(read.with_look_alikes, with_look_alikes);
 }
 
-fn seal_all(segment: &mut [u8], first: u64, header: Header) {
+fn seal_all(segment: &mut [u8], first: u64, header: BlockHeader) {
     for (bytes, number) in segment.chunks_exact_mut(SIZE).zip(first..) {
         block::seal(bytes, INSTANCE, number, header);
     }

@@ -19,7 +19,7 @@ pub use sharing::SharingRule;
 pub use summary::{Summary, has_summary};
 
 use crate::key::{RecordKind, parse_summary_entry};
-use block::Header;
+use block::BlockHeader;
 use granary_log::sync::atomic::{AtomicU64, Ordering};
 use granary_log::{Framing, Geometry, SealedBlocks, SegmentId, SegmentReader, SummarySource, Writer};
 use std::collections::HashSet;
@@ -113,14 +113,14 @@ impl Framing for Records {
         let SegmentBuilder { counts, entries, with_look_alikes, .. } = builder;
         for i in data.clone() {
             let count = counts.get(i).copied().unwrap_or(0);
-            let header = Header { sequence: *sequence, count };
+            let header = BlockHeader { sequence: *sequence, count };
             block::seal(&mut blocks[i * size..(i + 1) * size], *instance, first_block + i as u64, header);
         }
         if !summary.is_empty() {
             summary::write(&mut blocks[summary.start * size..], geometry, counts, entries, with_look_alikes);
             // The last block first: `SegmentBuilder::taken_over` relies on it.
             for i in summary.clone().rev() {
-                let header = Header { sequence: *sequence, count: 0 };
+                let header = BlockHeader { sequence: *sequence, count: 0 };
                 block::seal(&mut blocks[i * size..(i + 1) * size], *instance, first_block + i as u64, header);
             }
         }

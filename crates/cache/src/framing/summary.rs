@@ -5,7 +5,7 @@
 //! put beside others; the last 16 bytes of the segment hold [`MAGIC`], the number of data blocks (u32) and the number
 //! of entries (u32), the repeated ones included. Little endian.
 
-use super::block::{self, Header, payload_size};
+use super::block::{self, BlockHeader, payload_size};
 use super::summary_entries::{SummaryEntries, parse_all, to_bytes};
 use crate::limits::{BLOCK_HEADER_SIZE, SUMMARY_BLOCKS_PER_SEGMENT_MIN, SUMMARY_ENTRY_BYTES};
 use granary_log::Geometry;
@@ -123,7 +123,7 @@ pub(crate) fn parse_trailer(
     first_block: u64,
 ) -> Option<Trailer> {
     let number = first_block + u64::from(geometry.blocks_per_segment()) - 1;
-    let Header { sequence, .. } = block::check(last, instance, number)?;
+    let BlockHeader { sequence, .. } = block::check(last, instance, number)?;
     let trailer = last.last_chunk::<TRAILER_SIZE>()?;
     let u32_at = |i: usize| u32::from_le_bytes(trailer[i..i + 4].try_into().expect("4 bytes")) as usize;
     let (data_blocks, entries) = (u32_at(8), u32_at(12));

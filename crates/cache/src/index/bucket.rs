@@ -10,7 +10,7 @@ use crate::limits::BUCKET_BYTES;
 
 /// An entry of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slot {
+pub(super) struct BucketEntry {
     pub tag: u64,
     /// The entry is in the other one of its two buckets, not in its home bucket.
     pub other: bool,
@@ -45,15 +45,15 @@ impl Shape {
     }
 
     /// The entry as a number, by which a bucket is ordered.
-    pub fn number(&self, entry: Slot) -> u64 {
+    pub fn number(&self, entry: BucketEntry) -> u64 {
         let fingerprint = entry.tag << 1 | u64::from(entry.other);
         (fingerprint * self.blocks.get() + entry.block) << 1 | u64::from(entry.recent)
     }
 
     /// The entry that has this number.
-    pub fn entry(&self, number: u64) -> Slot {
+    pub fn entry(&self, number: u64) -> BucketEntry {
         let (fingerprint, block) = self.blocks.divide(number >> 1);
-        Slot { tag: fingerprint >> 1, other: fingerprint & 1 == 1, recent: number & 1 == 1, block }
+        BucketEntry { tag: fingerprint >> 1, other: fingerprint & 1 == 1, recent: number & 1 == 1, block }
     }
 
     /// How many entries each group has, in unary.
@@ -125,7 +125,7 @@ impl Shape {
     }
 
     /// The slots of the bucket with their entries.
-    pub fn entries<'a>(&'a self, line: &'a Line) -> impl Iterator<Item = (usize, Slot)> + 'a {
+    pub fn entries<'a>(&'a self, line: &'a Line) -> impl Iterator<Item = (usize, BucketEntry)> + 'a {
         let mut groups = self.groups(line);
         (0..self.taken(line)).map(move |slot| {
             let group = groups.trailing_zeros() as usize - slot;
@@ -135,12 +135,12 @@ impl Shape {
     }
 
     /// The entry in a taken slot.
-    pub fn get(&self, line: &Line, slot: usize) -> Slot {
+    pub fn get(&self, line: &Line, slot: usize) -> BucketEntry {
         let group = self.select.find(self.groups(line), slot) - slot;
         self.decode(group, self.field(line, slot))
     }
 
-    fn decode(&self, group: usize, field: u64) -> Slot {
+    fn decode(&self, group: usize, field: u64) -> BucketEntry {
         self.entry(field + group as u64 * (self.group_size.get() << 1))
     }
 
@@ -162,7 +162,7 @@ impl Shape {
     }
 
     /// Inserts an entry as the last of its group. The bucket must not be full.
-    pub fn insert(&self, line: &mut Line, entry: Slot) {
+    pub fn insert(&self, line: &mut Line, entry: BucketEntry) {
         let Fingerprint { group, least } = self.fingerprint(entry.tag, entry.other);
         let (first, slots) = self.slots_of(line, group);
         let slot = first + slots;
@@ -217,7 +217,7 @@ mod tests {
     use crate::index::{Capacity, Growth};
 
     /// The entries in the order of a bucket's fields: by group, and within a group in the order of insertion.
-    fn sorted(shape: &Shape, model: &[Slot]) -> Vec<Slot> {
+    fn sorted(shape: &Shape, model: &[BucketEntry]) -> Vec<BucketEntry> {
         let mut sorted = model.to_vec();
         sorted.sort_by_key(|entry| shape.fingerprint(entry.tag, entry.other).group);
         sorted
@@ -237,13 +237,13 @@ mod tests {
             let shape = Shape::new(&capacity, buckets);
             let mut line = Line([0; BUCKET_BYTES]);
             let mut random = 5u64;
-            let mut model: Vec<Slot> = Vec::new();
+            let mut model: Vec<BucketEntry> = Vec::new();
             let mut full = 0;
             for _ in 0..5000 {
                 random =
                     random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let stride = shape.stride.get();
-                let entry = Slot {
+                let entry = BucketEntry {
                     // Including the ends of the range.
                     tag: [(random >> 8) % stride, 0, stride - 1][(random >> 30) as usize % 3],
                     other: random >> 1 & 1 == 1,
@@ -263,13 +263,13 @@ mod tests {
                 if let Some(slot) = slot.checked_rem(model.len()) {
                     shape.relocate(&mut line, slot, model[slot].block, entry.block);
                     shape.set_recent(&mut line, slot, entry.recent);
-                    model[slot] = Slot { block: entry.block, recent: entry.recent, ..model[slot] };
+                    model[slot] = BucketEntry { block: entry.block, recent: entry.recent, ..model[slot] };
                     assert_eq!(
                         (shape.get(&line, slot), shape.is_recent(&line, slot)),
                         (model[slot], entry.recent)
                     );
                 }
-                let held: Vec<(usize, Slot)> = shape.entries(&line).collect();
+                let held: Vec<(usize, BucketEntry)> = shape.entries(&line).collect();
                 assert_eq!(held, Vec::from_iter(model.iter().copied().enumerate()));
                 assert_eq!(
                     (shape.taken(&line), shape.is_full(&line)),

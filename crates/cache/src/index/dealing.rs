@@ -1,7 +1,7 @@
 //! Redistribution of all entries of a table over new buckets.
 
 use super::bits::Line;
-use super::bucket::Slot;
+use super::bucket::BucketEntry;
 use super::placing::choose;
 use super::shape::{Capacity, Shape};
 
@@ -43,7 +43,7 @@ impl Dealing {
         let Some(chosen) = choose(self.shape.slots, taken, |i| self.make_room(buckets[*i])) else {
             return false;
         };
-        self.push(buckets[chosen], Slot { tag, other: chosen == 1, recent, block });
+        self.push(buckets[chosen], BucketEntry { tag, other: chosen == 1, recent, block });
         true
     }
 
@@ -63,7 +63,7 @@ impl Dealing {
         usize::from(self.taken[bucket]) < self.shape.slots
     }
 
-    fn push(&mut self, bucket: usize, entry: Slot) {
+    fn push(&mut self, bucket: usize, entry: BucketEntry) {
         self.numbers[bucket * self.shape.slots + usize::from(self.taken[bucket])] = self.shape.number(entry);
         self.taken[bucket] += 1;
     }

@@ -1,6 +1,6 @@
 //! Where an entry goes, both in a table in use and in one that is rebuilt.
 
-use super::bucket::Slot;
+use super::bucket::BucketEntry;
 use super::shape::Shape;
 
 /// Chooses the first or the second of an entry's buckets: the one with fewer entries, by `taken`. If both have `slots`
@@ -21,12 +21,12 @@ impl Shape {
     pub fn movable(
         &self,
         bucket: usize,
-        mut entries: impl Iterator<Item = (usize, Slot)>,
+        mut entries: impl Iterator<Item = (usize, BucketEntry)>,
         has_room: impl Fn(usize) -> bool,
-    ) -> Option<(usize, Slot, usize)> {
+    ) -> Option<(usize, BucketEntry, usize)> {
         entries.find_map(|(slot, entry)| {
             let target = self.other(bucket, entry.tag);
-            let moved = Slot { other: !entry.other, ..entry };
+            let moved = BucketEntry { other: !entry.other, ..entry };
             (target != bucket && has_room(target)).then_some((slot, moved, target))
         })
     }

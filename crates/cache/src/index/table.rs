@@ -1,7 +1,7 @@
 //! The algorithm of the index: a bucketised cuckoo table of bit-packed slots. It knows no lock.
 
 use super::bits::Line;
-use super::bucket::Slot;
+use super::bucket::BucketEntry;
 use super::dealing::Dealing;
 use super::placing::choose;
 use super::shape::{Capacity, Shape};
@@ -90,7 +90,7 @@ impl Table {
         self.len -= 1;
     }
 
-    fn fill(&mut self, bucket: usize, entry: Slot) {
+    fn fill(&mut self, bucket: usize, entry: BucketEntry) {
         let (shape, line) = self.line_mut(bucket);
         shape.insert(line, entry);
         self.len += 1;
@@ -297,7 +297,7 @@ impl Table {
         let Some(chosen) = choose(self.shape.slots, taken, |i| self.make_room(buckets[*i])) else {
             return false;
         };
-        self.fill(buckets[chosen], Slot { tag, other: chosen == 1, recent: false, block });
+        self.fill(buckets[chosen], BucketEntry { tag, other: chosen == 1, recent: false, block });
         true
     }
 
@@ -328,7 +328,7 @@ impl Table {
         entries.map(|(bucket, slot, entry)| (age(entry.block), bucket, slot)).max()
     }
 
-    fn for_each(&self, mut visit: impl FnMut(u64, Slot)) {
+    fn for_each(&self, mut visit: impl FnMut(u64, BucketEntry)) {
         for bucket in 0..self.shape.buckets {
             for (_, entry) in self.shape.entries(self.line(bucket)) {
                 let home = if entry.other { self.shape.other(bucket, entry.tag) } else { bucket };

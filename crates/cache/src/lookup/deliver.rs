@@ -9,7 +9,7 @@ use super::{Lookup, ReadBlocks};
 use crate::blocks::{Block, Saving};
 use crate::flash::Flash;
 use crate::framing::Placed;
-use crate::framing::block::{self, Header};
+use crate::framing::block::{self, BlockHeader};
 use crate::key::Key;
 use crate::policy::{Promotion, promotion};
 use crate::record::{EntryRecord, Record, find_last, parse};
@@ -119,7 +119,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     fn deliver_block(
         &mut self,
         flash: &Flash,
-        Header { sequence, count }: Header,
+        BlockHeader { sequence, count }: BlockHeader,
         payload: &[u8],
         probes: &[Probe],
         scratch: &mut Scratch,

@@ -29,7 +29,7 @@ use crate::partition_state::PartitionState;
 use crate::stats::add;
 use answers::Delivered;
 use granary_log::sync::atomic::{AtomicBool, Ordering};
-use outcome::{Counts, Tier};
+use outcome::{OutcomeCounts, Tier};
 
 /// One thread's lookup of a batch.
 pub(crate) struct Lookup<'a, S> {
@@ -40,7 +40,7 @@ pub(crate) struct Lookup<'a, S> {
     now: u32,
     /// Called with each outcome, while no lock is held.
     sink: S,
-    counts: Counts,
+    counts: OutcomeCounts,
     /// Taken when the first compressed value is delivered.
     decoder: Option<Decoder>,
     /// The admission policy needs to know of reads of keys with a smaller `sample_hash`.
@@ -81,7 +81,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
             resolved,
             now,
             sink,
-            counts: Counts::default(),
+            counts: OutcomeCounts::default(),
             decoder: None,
             sample_threshold,
             marks_found: true,
@@ -175,7 +175,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         if let Some(decoder) = self.decoder.take() {
             self.shared.codecs.take_back(decoder);
         }
-        let Counts { tiers: [memory, block, buffer, flash], expired, negative, misses, of_blocks } =
+        let OutcomeCounts { tiers: [memory, block, buffer, flash], expired, negative, misses, of_blocks } =
             std::mem::take(&mut self.counts);
         let counters = &self.shared.counters;
         add(&counters.hits_memory, memory + block);

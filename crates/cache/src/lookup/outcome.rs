@@ -40,7 +40,7 @@ pub(crate) enum Tier {
 
 /// Outcomes of a lookup, by kind.
 #[derive(Default)]
-pub(crate) struct Counts {
+pub(crate) struct OutcomeCounts {
     pub tiers: [u64; 4],
     pub expired: u64,
     pub negative: u64,

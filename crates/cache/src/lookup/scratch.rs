@@ -4,7 +4,7 @@ use super::answers::Answers;
 use super::order::Sorting;
 use super::probe::{FalsePositive, LongEntry, OnDevice, PlannedRead, Probe};
 use super::search::Search;
-use crate::batch::ByShard;
+use crate::batch::KeysByShard;
 use crate::memory::Candidates;
 use granary_log::Extent;
 use granary_log::sync::atomic::AtomicBool;
@@ -13,7 +13,7 @@ use granary_log::sync::atomic::AtomicBool;
 /// sort of many probes (`order.rs`).
 #[derive(Default)]
 pub(crate) struct Scratch {
-    pub by_shard: ByShard,
+    pub by_shard: KeysByShard,
     pub answers: Answers,
     /// Candidate entries in RAM of the present group of keys and of the next one.
     pub candidates: [Candidates; 2],

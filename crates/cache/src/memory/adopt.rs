@@ -52,7 +52,7 @@ impl Memory {
         let Some(first) = found.first() else { return Adopted::default() };
         self.first_sequence = first.sequence;
         let mut taken = Adopted::default();
-        let mut live: Vec<Live> = Vec::new();
+        let mut live: Vec<LiveEntry> = Vec::new();
         for FoundChunk { sequence, len, extent } in found {
             let mut chunk = Chunk::found(extent, len);
             let next = self.next_sequence();
@@ -65,7 +65,7 @@ impl Memory {
             self.chunks.push_back(chunk);
         }
         self.table.reserve(live.len(), |_| unreachable!("the table is empty"));
-        for Live { hash, at, flags } in live {
+        for LiveEntry { hash, at, flags } in live {
             let flash_copy = flash_copy(hash);
             self.point_found(hash, at);
             match flash_copy {
@@ -81,7 +81,7 @@ impl Memory {
     }
 
     /// Checks the entries of a chunk and adds live ones to `live`; returns whether some bytes are no entry.
-    fn check_chunk(&mut self, chunk: &mut Chunk, number: u16, live: &mut Vec<Live>) -> bool {
+    fn check_chunk(&mut self, chunk: &mut Chunk, number: u16, live: &mut Vec<LiveEntry>) -> bool {
         let seed = self.arena.as_ref().map_or(0, |arena| arena.checksum_seed());
         let mut at = 0;
         while at < chunk.len() {
@@ -97,7 +97,7 @@ impl Memory {
                 if flags != entry.flags {
                     chunk.set_flags(at, flags);
                 }
-                live.push(Live { hash: entry.hash, at: EntryAt::new(number, at), flags });
+                live.push(LiveEntry { hash: entry.hash, at: EntryAt::new(number, at), flags });
                 self.dirty += usize::from(flags & DIRTY != 0);
             } else {
                 self.dead_bytes += entry.len;
@@ -141,7 +141,7 @@ impl Memory {
 }
 
 /// A found entry that is not dead.
-struct Live {
+struct LiveEntry {
     hash: KeyHash,
     at: EntryAt,
     flags: u8,

@@ -4,7 +4,7 @@
 use crate::drive::{Io, Usable, read_by_block};
 use crate::flash::Flash;
 use crate::framing::Summary;
-use crate::framing::block::{self, Header};
+use crate::framing::block::{self, BlockHeader};
 use crate::key::{KeyHash, RecordKind, parse_summary_entry};
 use crate::limits::TAKE_BACK_READ_BYTES_MAX;
 use crate::memory::EntryState;
@@ -46,12 +46,12 @@ impl PartitionState {
     }
 
     /// The entries of a segment that the index still knows.
-    fn live(&self, segment: &Summary) -> Vec<Live> {
+    fn live(&self, segment: &Summary) -> Vec<IndexedEntry> {
         let mut live = Vec::new();
         for (block_number, summary_entry) in segment.iter() {
             let (hash, RecordKind::Entry) = parse_summary_entry(summary_entry) else { continue };
             if let Some(recent) = self.shard(hash).index.at(hash, block_number) {
-                live.push(Live { hash, block_number, recent });
+                live.push(IndexedEntry { hash, block_number, recent });
             }
         }
         live
@@ -91,7 +91,7 @@ impl PartitionState {
         &self,
         flash: &Flash,
         block_number: u64,
-        Header { sequence, count }: Header,
+        BlockHeader { sequence, count }: BlockHeader,
         block: &[u8],
     ) {
         let payload = block::payload(block);
@@ -127,7 +127,7 @@ impl PartitionState {
 }
 
 /// An entry that the index knows.
-struct Live {
+struct IndexedEntry {
     hash: KeyHash,
     block_number: u64,
     recent: bool,

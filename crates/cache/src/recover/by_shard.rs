@@ -83,12 +83,12 @@ impl<'a> SegmentGroup<'a> {
     }
 
     /// Their records by shard. It removes the entries from the summaries.
-    pub fn sort(self) -> Vec<ByShard> {
+    pub fn sort(self) -> Vec<RecordsByShard> {
         self.sort_in_parts(BLOCKS_MAX)
     }
 
     /// Like [`sort`](Self::sort), `blocks_max` blocks at a time.
-    pub(super) fn sort_in_parts(self, blocks_max: u64) -> Vec<ByShard> {
+    pub(super) fn sort_in_parts(self, blocks_max: u64) -> Vec<RecordsByShard> {
         let blocks = self.segments.len() as u64 * u64::from(self.geometry.blocks_per_segment());
         let firsts = (0..blocks).step_by(blocks_max as usize);
         let sorted = firsts.map(|first| self.sort_part(first..(first + blocks_max).min(blocks))).collect();
@@ -97,7 +97,7 @@ impl<'a> SegmentGroup<'a> {
     }
 
     /// The records of `blocks`, which are counted over all segments.
-    fn sort_part(&self, blocks: Range<u64>) -> ByShard {
+    fn sort_part(&self, blocks: Range<u64>) -> RecordsByShard {
         let mut begins = [0; SHARDS + 1];
         self.for_each(&blocks, |entry, _, _| begins[parse_summary_entry(entry).0.shard() + 1] += 1);
         for shard in 1..=SHARDS {
@@ -113,7 +113,7 @@ impl<'a> SegmentGroup<'a> {
         });
         let blocks_per_segment = u64::from(self.geometry.blocks_per_segment());
         let first_blocks = self.segments.iter().map(|segment| segment.first_block).collect();
-        ByShard { first_blocks, blocks_per_segment, first: blocks.start, begins, packed }
+        RecordsByShard { first_blocks, blocks_per_segment, first: blocks.start, begins, packed }
     }
 
     /// Calls `visit(entry, block, flags)` for each record of `blocks`, in order; `block` counts from the first of
@@ -162,7 +162,7 @@ fn group_len(geometry: &Geometry, segments: &[Summary], records_max: usize) -> u
 }
 
 /// Records of neighbouring segments, grouped by shard, in their order.
-pub(super) struct ByShard {
+pub(super) struct RecordsByShard {
     /// The first block (of the file) of each of the segments.
     first_blocks: Vec<u64>,
     blocks_per_segment: u64,
@@ -173,7 +173,7 @@ pub(super) struct ByShard {
     packed: Vec<u64>,
 }
 
-impl ByShard {
+impl RecordsByShard {
     /// The number of a shard's records.
     pub fn len_of(&self, shard: usize) -> usize {
         self.begins[shard + 1] - self.begins[shard]

@@ -15,7 +15,7 @@ use crate::limits::{OPENING_PASSES_MAX, RECORDS_SORTED_TOGETHER, SHARDS, SHARDS_
 use crate::partition_state::PartitionState;
 use crate::shard::Shard;
 use crate::stats::add;
-use by_shard::{ByShard, Lost, Replayed, SegmentGroup};
+use by_shard::{Lost, RecordsByShard, Replayed, SegmentGroup};
 use granary_log::Recovered;
 use granary_log::parallel::each_in_parallel;
 use replay::Dealt;
@@ -53,11 +53,11 @@ impl PartitionState {
     /// Replays the records of `shards` in `segments`, and removes the entries from their summaries.
     fn replay(&self, flash: &Flash, shards: Range<usize>, segments: &mut [Summary], lost: &Lost) {
         let groups = SegmentGroup::group(*flash.log.geometry(), segments, lost, RECORDS_SORTED_TOGETHER);
-        let mut sorted: Vec<Vec<ByShard>> = groups.iter().map(|_| Vec::new()).collect();
+        let mut sorted: Vec<Vec<RecordsByShard>> = groups.iter().map(|_| Vec::new()).collect();
         each_in_parallel(groups.into_iter().zip(&mut sorted).collect(), |(group, sorted)| {
             *sorted = group.sort();
         });
-        let sorted: Vec<ByShard> = sorted.into_iter().flatten().collect();
+        let sorted: Vec<RecordsByShard> = sorted.into_iter().flatten().collect();
         // Replaying needs a second copy of a shard's records, so a few shards are replayed at a time.
         let in_turn =
             |first| shards.clone().skip(first).step_by(SHARDS_REPLAYED_TOGETHER).collect::<Vec<_>>();
@@ -66,7 +66,7 @@ impl PartitionState {
         });
     }
 
-    fn replay_shard(&self, flash: &Flash, shard: usize, sorted: &[ByShard]) {
+    fn replay_shard(&self, flash: &Flash, shard: usize, sorted: &[RecordsByShard]) {
         let mut locked = self.lock_shard(shard);
         let Shard { index, .. } = &mut *locked;
         // Segments are written in the order of the ring.

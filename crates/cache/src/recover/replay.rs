@@ -4,7 +4,7 @@
 //! come back: a deletion removes all look-alikes, and so does an entry unless it was put beside them. DRAM first, every
 //! entry was (write/evict.rs).
 
-use super::by_shard::{ByShard, Replayed};
+use super::by_shard::{RecordsByShard, Replayed};
 use crate::key::RecordKind;
 use crate::limits::{SAME_HASH_MAX, TAG_BITS_MIN};
 
@@ -39,7 +39,7 @@ pub(super) struct Dealt {
 
 impl Dealt {
     /// All records of a shard.
-    pub fn of_shard(sorted: &[ByShard], shard: usize) -> Self {
+    pub fn of_shard(sorted: &[RecordsByShard], shard: usize) -> Self {
         let len: usize = sorted.iter().map(|sorted| sorted.len_of(shard)).sum();
         let bits = (len / RECORDS_SORTED_AT_ONCE).next_power_of_two().ilog2().clamp(1, DEALT_BITS_MAX);
         let records = || sorted.iter().flat_map(|sorted| sorted.records_of(shard));

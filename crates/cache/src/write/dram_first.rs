@@ -5,7 +5,7 @@
 //! back while the newer one was in RAM only. The index tells whether there is one; entries that it does not know are
 //! bounded by [`DramFirst::unindexed_until`](crate::dram_first::DramFirst::unindexed_until).
 
-use crate::batch::ByShard;
+use crate::batch::KeysByShard;
 use crate::dram_first::DramFirst;
 use crate::entry::{Refusal, Refused, StoredEntry};
 use crate::flash::Flash;
@@ -88,7 +88,7 @@ impl PartitionState {
     ) {
         let mut over = Vec::new();
         let mut crowded = None;
-        for (i, asked) in ByShard::of_batch(entries.iter().map(|entry| entry.key.hash())).shards() {
+        for (i, asked) in KeysByShard::of_batch(entries.iter().map(|entry| entry.key.hash())).shards() {
             let mut shard = self.lock_shard(i);
             let unindexed = flash.has_unindexed(dram_first);
             add(&self.counters.look_alikes_expected, shard.index.look_alikes_expected(asked.len()));
@@ -142,7 +142,7 @@ impl PartitionState {
     /// Removes keys; entries in RAM only leave no trace.
     pub fn delete_in_memory_first(&self, flash: &Flash, dram_first: &DramFirst, keys: &[Key<'_>]) {
         let mut over = Vec::new();
-        for (i, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
+        for (i, asked) in KeysByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
             let mut shard = self.lock_shard(i);
             let unindexed = flash.has_unindexed(dram_first);
             add(&self.counters.look_alikes_expected, shard.index.look_alikes_expected(asked.len()));

@@ -1,6 +1,6 @@
 //! Makes appended entries visible to readers, in the index and the RAM tier, shard after shard.
 
-use crate::batch::{ByShard, KeyInBatch};
+use crate::batch::{KeyInBatch, KeysByShard};
 use crate::drive::Working;
 use crate::entry::StoredEntry;
 use crate::flash::Flash;
@@ -26,7 +26,7 @@ impl PartitionState {
         coming: &mut [usize; SHARDS],
     ) -> Vec<usize> {
         let with_look_alikes = Mutex::default();
-        let by_shard = ByShard::of_batch(entries.iter().map(|entry| entry.key.hash()));
+        let by_shard = KeysByShard::of_batch(entries.iter().map(|entry| entry.key.hash()));
         let publish = |shards: Range<usize>| {
             for shard in shards {
                 let mut locked = self.lock_shard(shard);

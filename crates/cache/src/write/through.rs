@@ -1,6 +1,6 @@
 //! Storing and deleting: into the write buffer, then the journal, then the index (`publish.rs`).
 
-use crate::batch::ByShard;
+use crate::batch::KeysByShard;
 use crate::entry::{Refusal, Refused, StoredEntry};
 use crate::flash::Flash;
 use crate::framing::{Placed, Records, note_look_alikes};
@@ -107,7 +107,7 @@ impl PartitionState {
         // Before readers see it: the segment open meanwhile may be found after a kill, and should have the deletion
         // then.
         tombstones.retry(&mut writer);
-        for (shard, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
+        for (shard, asked) in KeysByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
             let mut locked = self.lock_shard(shard);
             if flash.dram_first.is_none() {
                 add(&self.counters.look_alikes_expected, locked.index.look_alikes_expected(asked.len()));

@@ -267,7 +267,7 @@ pub fn intact(device: &dyn Device, geometry: &Geometry, instance: u64) -> Vec<u6
     for slot in 0..geometry.segments() {
         device.read_at(slot * geometry.segment_bytes(), &mut bytes).unwrap();
         let first = slot * u64::from(geometry.blocks_per_segment());
-        let headers: Vec<Option<block::Header>> =
+        let headers: Vec<Option<block::BlockHeader>> =
             bytes.chunks_exact(size).zip(first..).map(|(b, n)| block::check(b, instance, n)).collect();
         let Some(last) = headers[headers.len() - 1] else { continue };
         let mut whole: Vec<usize> = (0..headers.len()).collect();

@@ -60,7 +60,7 @@ impl Operation {
             return Some(decimal);
         }
         let (left_type, right_type) = (left, right);
-        let (left, right) = (Number::of(left)?, Number::of(right)?);
+        let (left, right) = (NumericType::of(left)?, NumericType::of(right)?);
         // A decimal and a float make a float; no other combination with decimals gets here.
         let is_decimal =
             |data_type: &DataType| matches!(data_type, DataType::Decimal128(..) | DataType::Decimal256(..));
@@ -89,7 +89,7 @@ impl Operation {
 
     /// The type of a date plus days, a time plus seconds, or the difference of two of them.
     fn shifted(self, left: &DataType, right: &DataType) -> Option<DataType> {
-        let is_whole = |data_type| Number::of(data_type).is_some_and(|number| !number.float);
+        let is_whole = |data_type| NumericType::of(data_type).is_some_and(|number| !number.float);
         match self {
             Operation::Minus if is_moment(left) && is_moment(right) => {
                 (left.primitive_width() == right.primitive_width()).then_some(DataType::Int32)
@@ -107,14 +107,14 @@ fn is_moment(data_type: &DataType) -> bool {
 }
 
 #[derive(Clone, Copy)]
-struct Number {
+struct NumericType {
     bytes: usize,
     signed: bool,
     float: bool,
 }
 
-impl Number {
-    fn of(data_type: &DataType) -> Option<Number> {
+impl NumericType {
+    fn of(data_type: &DataType) -> Option<NumericType> {
         let (bytes, signed, float) = match data_type {
             DataType::UInt8 | DataType::Boolean => (1, false, false),
             DataType::UInt16 => (2, false, false),
@@ -129,7 +129,7 @@ impl Number {
             DataType::Float64 => (8, true, true),
             _ => return None,
         };
-        Some(Number { bytes, signed, float })
+        Some(NumericType { bytes, signed, float })
     }
 }
 
@@ -297,7 +297,7 @@ fn in_range(mut values: Vec<u64>, nulls: Option<&NullBuffer>, field: &Field) -> 
 }
 
 fn is_signed(field: &Field) -> bool {
-    Number::of(field.data_type()).is_some_and(|number| number.signed)
+    NumericType::of(field.data_type()).is_some_and(|number| number.signed)
 }
 
 /// A division of integers, with each operand's signedness.

@@ -27,7 +27,7 @@ use crate::types::plain_name;
 
 /// Operations on arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Action {
+pub enum ArrayAction {
     /// Makes an array of elements.
     Make,
     /// Takes the n-th element, from 1 forwards or -1 backwards; beyond the ends, the default of its type.
@@ -38,34 +38,37 @@ pub enum Action {
     Distinct,
 }
 
-pub const ACTIONS: [Action; 4] = [Action::Make, Action::Element, Action::Has, Action::Distinct];
+pub const ACTIONS: [ArrayAction; 4] =
+    [ArrayAction::Make, ArrayAction::Element, ArrayAction::Has, ArrayAction::Distinct];
 
 /// A function of arrays.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct ArrayFunction {
-    action: Action,
+    action: ArrayAction,
     signature: Signature,
 }
 
-impl Action {
+impl ArrayAction {
     pub fn name(self) -> &'static str {
         match self {
-            Action::Make => "array",
-            Action::Element => "arrayElement",
-            Action::Has => "has",
-            Action::Distinct => "arrayDistinct",
+            ArrayAction::Make => "array",
+            ArrayAction::Element => "arrayElement",
+            ArrayAction::Has => "has",
+            ArrayAction::Distinct => "arrayDistinct",
         }
     }
 }
 
 impl ArrayFunction {
-    pub fn new(action: Action) -> Self {
+    pub fn new(action: ArrayAction) -> Self {
         let signature = match action {
-            Action::Make => Signature::one_of(
+            ArrayAction::Make => Signature::one_of(
                 vec![TypeSignature::Nullary, TypeSignature::UserDefined],
                 Volatility::Immutable,
             ),
-            Action::Element | Action::Has | Action::Distinct => arguments::any(Volatility::Immutable),
+            ArrayAction::Element | ArrayAction::Has | ArrayAction::Distinct => {
+                arguments::any(Volatility::Immutable)
+            }
         };
         Self { action, signature }
     }
@@ -87,17 +90,17 @@ impl ScalarUDFImpl for ArrayFunction {
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match (self.action, arguments) {
-            (Action::Make, []) => Ok(DataType::new_list(DataType::Null, true)),
-            (Action::Make, [element, ..]) => Ok(DataType::new_list(element.clone(), true)),
-            (Action::Element | Action::Distinct, [DataType::List(element), ..])
+            (ArrayAction::Make, []) => Ok(DataType::new_list(DataType::Null, true)),
+            (ArrayAction::Make, [element, ..]) => Ok(DataType::new_list(element.clone(), true)),
+            (ArrayAction::Element | ArrayAction::Distinct, [DataType::List(element), ..])
                 if element.data_type().is_null() =>
             {
                 Err(self.illegal(arguments))
             }
-            (Action::Element, [DataType::List(element), index]) if index.is_integer() => {
+            (ArrayAction::Element, [DataType::List(element), index]) if index.is_integer() => {
                 Ok(element.data_type().clone())
             }
-            (Action::Has, [DataType::List(item), element]) => {
+            (ArrayAction::Has, [DataType::List(item), element]) => {
                 let is_empty = item.data_type().is_null();
                 let same = item.data_type() == element
                     || item.data_type().is_integer() && element.is_integer()
@@ -107,12 +110,12 @@ impl ScalarUDFImpl for ArrayFunction {
                     false => Err(self.illegal(arguments)),
                 }
             }
-            (Action::Distinct, [list @ DataType::List(_)]) => Ok(list.clone()),
-            (Action::Element | Action::Has, [map @ DataType::Map(..), key]) => {
+            (ArrayAction::Distinct, [list @ DataType::List(_)]) => Ok(list.clone()),
+            (ArrayAction::Element | ArrayAction::Has, [map @ DataType::Map(..), key]) => {
                 let (keys, values) = map::entry(map).expect("a map has entries");
                 match self.action {
                     _ if !are_comparable(keys.data_type(), key) => Err(self.illegal(arguments)),
-                    Action::Element => Ok(values.data_type().clone()),
+                    ArrayAction::Element => Ok(values.data_type().clone()),
                     _ => Ok(DataType::UInt8),
                 }
             }
@@ -122,31 +125,31 @@ impl ScalarUDFImpl for ArrayFunction {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let wanted = match self.action {
-            Action::Make => 0..=usize::MAX,
-            Action::Element | Action::Has => 2..=2,
-            Action::Distinct => 1..=1,
+            ArrayAction::Make => 0..=usize::MAX,
+            ArrayAction::Element | ArrayAction::Has => 2..=2,
+            ArrayAction::Distinct => 1..=1,
         };
         arguments::check_count(self.name(), args.arg_fields.len(), wanted)?;
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let field = match (self.return_type(&types)?, types.as_slice()) {
-            (DataType::List(element), _) if self.action == Action::Make => {
+            (DataType::List(element), _) if self.action == ArrayAction::Make => {
                 let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
                 let element = Field::new("item", element.data_type().clone(), nullable);
                 let element = element.with_metadata(common_metadata(args.arg_fields));
                 Field::new(self.name(), DataType::List(Arc::new(element)), false)
             }
             // An element of an array of IPv4 is an IPv4.
-            (data_type, [DataType::List(element), ..]) if self.action == Action::Element => {
+            (data_type, [DataType::List(element), ..]) if self.action == ArrayAction::Element => {
                 let nullable =
                     element.is_nullable() || args.arg_fields[1].is_nullable() && !data_type.is_nested();
                 Field::new(self.name(), data_type, nullable).with_metadata(element.metadata().clone())
             }
-            (data_type, [given @ DataType::Map(..), _]) if self.action == Action::Element => {
+            (data_type, [given @ DataType::Map(..), _]) if self.action == ArrayAction::Element => {
                 let (_, value) = map::entry(given).expect("a map has entries");
                 let nullable = value.is_nullable() || args.arg_fields[1].is_nullable();
                 Field::new(self.name(), data_type, nullable).with_metadata(value.metadata().clone())
             }
-            (DataType::List(item), _) if self.action == Action::Distinct => {
+            (DataType::List(item), _) if self.action == ArrayAction::Distinct => {
                 let item = item.as_ref().clone().with_nullable(false);
                 Field::new(self.name(), DataType::List(Arc::new(item)), args.arg_fields[0].is_nullable())
             }
@@ -165,14 +168,14 @@ impl ArrayFunction {
         let rows = rows(&args.args, args.number_rows);
         let arrays = args.args.iter().map(|item| expanded(item, rows)).collect::<Result<Vec<_>>>()?;
         let result: ArrayRef = match (self.action, arrays.as_slice()) {
-            (Action::Element, [map, key]) if map.as_map_opt().is_some() => {
+            (ArrayAction::Element, [map, key]) if map.as_map_opt().is_some() => {
                 let values = map::value(map.as_map(), key)?;
                 nullif(&values, &is_null(key)?)?
             }
-            (Action::Has, [map, key]) if map.as_map_opt().is_some() => map::contains(map.as_map(), key)?,
-            (Action::Element, [array, index]) => element(array.as_list(), index)?,
-            (Action::Has, [array, element]) => has(array.as_list(), element)?,
-            (Action::Distinct, [array]) => distinct(array.as_list())?,
+            (ArrayAction::Has, [map, key]) if map.as_map_opt().is_some() => map::contains(map.as_map(), key)?,
+            (ArrayAction::Element, [array, index]) => element(array.as_list(), index)?,
+            (ArrayAction::Has, [array, element]) => has(array.as_list(), element)?,
+            (ArrayAction::Distinct, [array]) => distinct(array.as_list())?,
             (_, elements) => make(args.return_type(), elements, rows)?,
         };
         shaped(result, &args.args)

@@ -37,7 +37,7 @@ fn int_hash_32(key: u64) -> u32 {
 
 /// The width of the hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Width {
+pub enum HashWidth {
     Bits32,
     Bits64,
 }
@@ -45,12 +45,12 @@ pub enum Width {
 /// `intHash64` or `intHash32`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct IntHash {
-    width: Width,
+    width: HashWidth,
     signature: Signature,
 }
 
 impl IntHash {
-    pub fn new(width: Width) -> Self {
+    pub fn new(width: HashWidth) -> Self {
         Self { width, signature: arguments::any(Volatility::Immutable) }
     }
 }
@@ -58,8 +58,8 @@ impl IntHash {
 impl ScalarUDFImpl for IntHash {
     fn name(&self) -> &str {
         match self.width {
-            Width::Bits32 => "intHash32",
-            Width::Bits64 => "intHash64",
+            HashWidth::Bits32 => "intHash32",
+            HashWidth::Bits64 => "intHash64",
         }
     }
 
@@ -70,8 +70,8 @@ impl ScalarUDFImpl for IntHash {
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         Ok(match self.width {
             _ if arguments[0].is_null() => DataType::Null,
-            Width::Bits32 => DataType::UInt32,
-            Width::Bits64 => DataType::UInt64,
+            HashWidth::Bits32 => DataType::UInt32,
+            HashWidth::Bits64 => DataType::UInt64,
         })
     }
 
@@ -94,8 +94,8 @@ impl ScalarUDFImpl for IntHash {
             );
         };
         let hashes: Vec<u64> = match self.width {
-            Width::Bits32 => keys.iter().map(|&key| u64::from(int_hash_32(key))).collect(),
-            Width::Bits64 => keys.iter().map(|&key| int_hash_64(key)).collect(),
+            HashWidth::Bits32 => keys.iter().map(|&key| u64::from(int_hash_32(key))).collect(),
+            HashWidth::Bits64 => keys.iter().map(|&key| int_hash_64(key)).collect(),
         };
         let hashes = from_bits(hashes.into(), array.logical_nulls(), args.return_field.data_type())
             .ok_or_else(|| DataFusionError::Internal("a hash is an integer".into()))?;

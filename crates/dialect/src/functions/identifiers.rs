@@ -32,7 +32,7 @@ pub enum Identifier {
 
 /// The result for an invalid text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Otherwise {
+enum IdentifierFallback {
     Null,
     Zero,
     /// The second argument, or else the result of `Zero`; for NULL too.
@@ -41,18 +41,18 @@ enum Otherwise {
 }
 
 /// The functions, with their type and their result for an invalid text.
-const FUNCTIONS: [(&str, Identifier, Otherwise); 11] = [
-    ("IPv4StringToNum", Identifier::Ipv4, Otherwise::Error),
-    ("IPv6StringToNum", Identifier::Ipv6, Otherwise::Error),
-    ("toIPv4OrNull", Identifier::Ipv4, Otherwise::Null),
-    ("toIPv4OrZero", Identifier::Ipv4, Otherwise::Zero),
-    ("toIPv4OrDefault", Identifier::Ipv4, Otherwise::Default),
-    ("toIPv6OrNull", Identifier::Ipv6, Otherwise::Null),
-    ("toIPv6OrZero", Identifier::Ipv6, Otherwise::Zero),
-    ("toIPv6OrDefault", Identifier::Ipv6, Otherwise::Default),
-    ("toUUIDOrNull", Identifier::Uuid, Otherwise::Null),
-    ("toUUIDOrZero", Identifier::Uuid, Otherwise::Zero),
-    ("toUUIDOrDefault", Identifier::Uuid, Otherwise::Default),
+const FUNCTIONS: [(&str, Identifier, IdentifierFallback); 11] = [
+    ("IPv4StringToNum", Identifier::Ipv4, IdentifierFallback::Error),
+    ("IPv6StringToNum", Identifier::Ipv6, IdentifierFallback::Error),
+    ("toIPv4OrNull", Identifier::Ipv4, IdentifierFallback::Null),
+    ("toIPv4OrZero", Identifier::Ipv4, IdentifierFallback::Zero),
+    ("toIPv4OrDefault", Identifier::Ipv4, IdentifierFallback::Default),
+    ("toIPv6OrNull", Identifier::Ipv6, IdentifierFallback::Null),
+    ("toIPv6OrZero", Identifier::Ipv6, IdentifierFallback::Zero),
+    ("toIPv6OrDefault", Identifier::Ipv6, IdentifierFallback::Default),
+    ("toUUIDOrNull", Identifier::Uuid, IdentifierFallback::Null),
+    ("toUUIDOrZero", Identifier::Uuid, IdentifierFallback::Zero),
+    ("toUUIDOrDefault", Identifier::Uuid, IdentifierFallback::Default),
 ];
 
 impl Identifier {
@@ -117,7 +117,7 @@ fn ipv6(text: &str) -> Option<Ipv6Addr> {
 pub struct ToIdentifier {
     name: &'static str,
     identifier: Identifier,
-    otherwise: Otherwise,
+    otherwise: IdentifierFallback,
     signature: Signature,
 }
 
@@ -145,11 +145,11 @@ impl ScalarUDFImpl for ToIdentifier {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        let most = if self.otherwise == Otherwise::Default { 2 } else { 1 };
+        let most = if self.otherwise == IdentifierFallback::Default { 2 } else { 1 };
         check_count(self.name(), args.arg_fields.len(), 1..=most)?;
         let field = match (self.identifier, self.otherwise) {
             // The number of an IPv4 address; no integer here is wide enough for IPv6.
-            (Identifier::Ipv4, Otherwise::Error) => Field::new(self.name, DataType::UInt32, false),
+            (Identifier::Ipv4, IdentifierFallback::Error) => Field::new(self.name, DataType::UInt32, false),
             _ => self.identifier.data_type().to_field(self.name),
         };
         let wanted = type_name(&field);
@@ -172,11 +172,11 @@ impl ScalarUDFImpl for ToIdentifier {
             return Err(Error::illegal_type(what).into());
         }
         let nullable = match self.otherwise {
-            Otherwise::Null => true,
-            Otherwise::Zero | Otherwise::Error => given.is_nullable(),
-            Otherwise::Default => false,
+            IdentifierFallback::Null => true,
+            IdentifierFallback::Zero | IdentifierFallback::Error => given.is_nullable(),
+            IdentifierFallback::Default => false,
         };
-        if given.data_type().is_null() && self.otherwise != Otherwise::Default {
+        if given.data_type().is_null() && self.otherwise != IdentifierFallback::Default {
             return Ok(Arc::new(Field::new(self.name, DataType::Null, true)));
         }
         Ok(Arc::new(field.with_nullable(nullable)))
@@ -191,24 +191,25 @@ impl ScalarUDFImpl for ToIdentifier {
         let parsed = self.identifier.parse_or_null(&texts)?;
         let zero = || -> Result<_> { Ok(Scalar::new(default_value(parsed.data_type())?.to_array()?)) };
         let values = match (self.otherwise, args.args.get(1)) {
-            (Otherwise::Null, _) => parsed,
-            (Otherwise::Error, _) => match (0..rows).find(|row| parsed.is_null(*row) && texts.is_valid(*row))
-            {
-                None => parsed,
-                Some(row) => {
-                    let what = format!("Invalid address in row {row} of function {}", self.name);
-                    return Err(match self.identifier {
-                        Identifier::Ipv4 => Error::cannot_parse_ipv4(what),
-                        _ => Error::cannot_parse_ipv6(what),
+            (IdentifierFallback::Null, _) => parsed,
+            (IdentifierFallback::Error, _) => {
+                match (0..rows).find(|row| parsed.is_null(*row) && texts.is_valid(*row)) {
+                    None => parsed,
+                    Some(row) => {
+                        let what = format!("Invalid address in row {row} of function {}", self.name);
+                        return Err(match self.identifier {
+                            Identifier::Ipv4 => Error::cannot_parse_ipv4(what),
+                            _ => Error::cannot_parse_ipv6(what),
+                        }
+                        .into());
                     }
-                    .into());
                 }
-            },
-            (Otherwise::Default, Some(default)) => {
+            }
+            (IdentifierFallback::Default, Some(default)) => {
                 zip(&is_not_null(&parsed)?, &parsed, &default.to_array(rows)?)?
             }
-            (Otherwise::Default, None) => zip(&is_not_null(&parsed)?, &parsed, &zero()?)?,
-            (Otherwise::Zero, _) => {
+            (IdentifierFallback::Default, None) => zip(&is_not_null(&parsed)?, &parsed, &zero()?)?,
+            (IdentifierFallback::Zero, _) => {
                 let filled = zip(&is_not_null(&parsed)?, &parsed, &zero()?)?;
                 match texts.logical_nulls() {
                     None => filled,

@@ -63,7 +63,7 @@ impl HigherOrderUDFImpl for ArrayMap {
         let arrays = values(&args.args)
             .map(|value| expanded(value, args.number_rows))
             .collect::<Result<Vec<ArrayRef>>>()?;
-        let rows = Rows::of(&arrays)?;
+        let rows = RowLengths::of(&arrays)?;
         let items = arrays.iter().map(|array| rows.items(array.as_list())).collect::<Result<Vec<_>>>()?;
         let given: Vec<Box<dyn Fn() -> Result<ArrayRef>>> =
             items.into_iter().map(|items| Box::new(move || Ok(Arc::clone(&items))) as _).collect();
@@ -104,15 +104,15 @@ fn no_lambda() -> DataFusionError {
 }
 
 /// Number of items of each row's arrays.
-struct Rows {
+struct RowLengths {
     lengths: Vec<usize>,
     nulls: Option<NullBuffer>,
 }
 
-impl Rows {
+impl RowLengths {
     /// # Errors
     /// SIZES_OF_ARRAYS_DONT_MATCH if a row's arrays differ in length.
-    fn of(arrays: &[ArrayRef]) -> Result<Rows> {
+    fn of(arrays: &[ArrayRef]) -> Result<RowLengths> {
         let lists: Vec<&ListArray> = arrays.iter().map(|array| array.as_list()).collect();
         let Some((first, others)) = lists.split_first() else { return Err(no_lambda()) };
         let nulls = lists.iter().fold(None, |nulls, list| NullBuffer::union(nulls.as_ref(), list.nulls()));
@@ -129,7 +129,7 @@ impl Rows {
             }
             lengths.push(length as usize);
         }
-        Ok(Rows { lengths, nulls })
+        Ok(RowLengths { lengths, nulls })
     }
 
     /// The items of all rows, without others that may lie between them.

@@ -20,7 +20,7 @@ use crate::types::{fixed_bytes, plain_name, type_name};
 
 /// The result for an invalid text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Otherwise {
+enum NumberFallback {
     Null,
     Zero,
 }
@@ -30,7 +30,7 @@ enum Otherwise {
 pub struct OrNullConversion {
     name: String,
     target: DataType,
-    otherwise: Otherwise,
+    otherwise: NumberFallback,
     signature: Signature,
 }
 
@@ -38,7 +38,7 @@ pub struct OrNullConversion {
 pub fn all() -> impl Iterator<Item = OrNullConversion> {
     let numbers = convert::TARGETS.iter().filter(|(_, target)| target.is_numeric());
     numbers.flat_map(|(name, target)| {
-        [("OrNull", Otherwise::Null), ("OrZero", Otherwise::Zero)].map(|(suffix, otherwise)| {
+        [("OrNull", NumberFallback::Null), ("OrZero", NumberFallback::Zero)].map(|(suffix, otherwise)| {
             OrNullConversion {
                 name: format!("{name}{suffix}"),
                 target: target.clone(),
@@ -73,7 +73,7 @@ impl ScalarUDFImpl for OrNullConversion {
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         check_count(self.name(), args.arg_fields.len(), 1..=1)?;
         let argument = &args.arg_fields[0];
-        let nullable = self.otherwise == Otherwise::Null || argument.is_nullable();
+        let nullable = self.otherwise == NumberFallback::Null || argument.is_nullable();
         let data_type = self.return_type(&[argument.data_type().clone()])?;
         Ok(Arc::new(Field::new(self.name(), data_type, nullable)))
     }
@@ -86,8 +86,8 @@ impl ScalarUDFImpl for OrNullConversion {
         };
         let parsed = parse_or_null(&texts, &self.target)?;
         let array: ArrayRef = match self.otherwise {
-            Otherwise::Null => parsed,
-            Otherwise::Zero => {
+            NumberFallback::Null => parsed,
+            NumberFallback::Zero => {
                 let zero = Scalar::new(ScalarValue::new_zero(&self.target)?.to_array()?);
                 let filled = zip(&is_not_null(&parsed)?, &parsed, &zero)?;
                 match texts.logical_nulls() {

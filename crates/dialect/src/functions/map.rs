@@ -22,7 +22,7 @@ use crate::types::plain_name;
 
 /// Operations on maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Action {
+pub enum MapAction {
     /// Makes a map of keys and values.
     Make,
     /// The keys, as an array.
@@ -33,41 +33,44 @@ pub enum Action {
     Contains,
 }
 
-pub const ACTIONS: [Action; 4] = [Action::Make, Action::Keys, Action::Values, Action::Contains];
+pub const ACTIONS: [MapAction; 4] =
+    [MapAction::Make, MapAction::Keys, MapAction::Values, MapAction::Contains];
 
 /// A function of maps.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct MapFunction {
-    action: Action,
+    action: MapAction,
     signature: Signature,
     aliases: Vec<String>,
 }
 
-impl Action {
+impl MapAction {
     pub fn name(self) -> &'static str {
         match self {
             // DataFusion's parser has plans of its own for calls of `map`.
-            Action::Make => "mapOf",
-            Action::Keys => "mapKeys",
-            Action::Values => "mapValues",
-            Action::Contains => "mapContains",
+            MapAction::Make => "mapOf",
+            MapAction::Keys => "mapKeys",
+            MapAction::Values => "mapValues",
+            MapAction::Contains => "mapContains",
         }
     }
 
     /// The function's alias.
     pub fn alias(self) -> Option<&'static str> {
-        (self == Action::Contains).then_some("mapContainsKey")
+        (self == MapAction::Contains).then_some("mapContainsKey")
     }
 }
 
 impl MapFunction {
-    pub fn new(action: Action) -> Self {
+    pub fn new(action: MapAction) -> Self {
         let signature = match action {
-            Action::Make => Signature::one_of(
+            MapAction::Make => Signature::one_of(
                 vec![TypeSignature::Nullary, TypeSignature::UserDefined],
                 Volatility::Immutable,
             ),
-            Action::Keys | Action::Values | Action::Contains => arguments::any(Volatility::Immutable),
+            MapAction::Keys | MapAction::Values | MapAction::Contains => {
+                arguments::any(Volatility::Immutable)
+            }
         };
         let aliases = action.alias().map(str::to_owned).into_iter().collect();
         Self { action, signature, aliases }
@@ -111,9 +114,9 @@ impl ScalarUDFImpl for MapFunction {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let wanted = match self.action {
-            Action::Make => 0..=usize::MAX,
-            Action::Keys | Action::Values => 1..=1,
-            Action::Contains => 2..=2,
+            MapAction::Make => 0..=usize::MAX,
+            MapAction::Keys | MapAction::Values => 1..=1,
+            MapAction::Contains => 2..=2,
         };
         arguments::check_count(self.action.name(), args.arg_fields.len(), wanted)?;
         Ok(Arc::new(Field::new(self.name(), self.typed(args.arg_fields)?, false)))
@@ -123,11 +126,11 @@ impl ScalarUDFImpl for MapFunction {
         let rows = rows(&args.args, args.number_rows);
         let arrays = args.args.iter().map(|item| expanded(item, rows)).collect::<Result<Vec<_>>>()?;
         let result: ArrayRef = match (self.action, args.return_type(), arrays.as_slice()) {
-            (Action::Make, DataType::Map(entry, _), parts) => make(entry, parts, rows)?,
-            (Action::Contains, _, [map, key]) => contains(map.as_map(), key)?,
+            (MapAction::Make, DataType::Map(entry, _), parts) => make(entry, parts, rows)?,
+            (MapAction::Contains, _, [map, key]) => contains(map.as_map(), key)?,
             (action, DataType::List(item), [map]) => {
                 let map = map.as_map();
-                let items = if action == Action::Keys { map.keys() } else { map.values() };
+                let items = if action == MapAction::Keys { map.keys() } else { map.values() };
                 let nulls = map.nulls().cloned();
                 let lists =
                     ListArray::try_new(Arc::clone(item), map.offsets().clone(), Arc::clone(items), nulls);
@@ -141,15 +144,15 @@ impl ScalarUDFImpl for MapFunction {
 
 impl MapFunction {
     fn typed(&self, arguments: &[FieldRef]) -> Result<DataType> {
-        if self.action == Action::Make {
+        if self.action == MapAction::Make {
             return made_of(arguments);
         }
         let given = arguments[0].data_type();
         let (key, value) = entry(given).ok_or_else(|| self.no_map(given))?;
         let item = |field: &FieldRef| DataType::List(Arc::new(field.as_ref().clone().with_name("item")));
         Ok(match self.action {
-            Action::Keys => item(key),
-            Action::Values => item(value),
+            MapAction::Keys => item(key),
+            MapAction::Values => item(value),
             _ if !are_comparable(key.data_type(), arguments[1].data_type()) => {
                 let types = (plain_name(key.data_type()), plain_name(arguments[1].data_type()));
                 let what = format!("There is no supertype for types {}, {} of a map's key", types.0, types.1);

@@ -152,7 +152,7 @@ pub fn register(context: &SessionContext, waiting: &WaitLimit) -> Result<()> {
     for (name, target) in convert::TARGETS {
         context.register_udf(ScalarUDF::from(convert::Convert::new(name, target.clone())));
     }
-    for width in [hash::Width::Bits32, hash::Width::Bits64] {
+    for width in [hash::HashWidth::Bits32, hash::HashWidth::Bits64] {
         context.register_udf(ScalarUDF::from(hash::IntHash::new(width)));
     }
     for role in [truth::Role::Condition, truth::Role::Choice, truth::Role::Number] {
@@ -172,7 +172,7 @@ pub fn register(context: &SessionContext, waiting: &WaitLimit) -> Result<()> {
     for sleeper in sleep::SLEEPERS {
         context.register_udf(ScalarUDF::from(sleep::Sleep::new(sleeper, sleeping.clone())));
     }
-    for width in [rand::Width::Bits32, rand::Width::Bits64] {
+    for width in [rand::RandWidth::Bits32, rand::RandWidth::Bits64] {
         context.register_udf(ScalarUDF::from(rand::Rand::new(width)));
     }
     for extreme in [extremes::Extreme::Greatest, extremes::Extreme::Least] {

@@ -219,14 +219,14 @@ pub struct Known {
     pub by: Implementation,
 }
 
-struct Names {
+struct FunctionNames {
     exact: HashMap<&'static str, Known>,
     /// By name in lower case.
     any_case: HashMap<String, Known>,
 }
 
-static NAMES: LazyLock<Names> = LazyLock::new(|| {
-    let mut names = Names { exact: HashMap::new(), any_case: HashMap::new() };
+static NAMES: LazyLock<FunctionNames> = LazyLock::new(|| {
+    let mut names = FunctionNames { exact: HashMap::new(), any_case: HashMap::new() };
     for group in GROUPS {
         for name in group.names.split_whitespace() {
             names.add(name, group.case, Known { name, by: group.by });
@@ -239,7 +239,7 @@ static NAMES: LazyLock<Names> = LazyLock::new(|| {
     names
 });
 
-impl Names {
+impl FunctionNames {
     fn add(&mut self, name: &'static str, case: Case, known: Known) {
         self.exact.insert(name, known);
         if case == Case::Any {

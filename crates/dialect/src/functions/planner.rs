@@ -17,7 +17,7 @@ use datafusion::sql::sqlparser::ast::{
 use granary_dict::DataType as ClickHouseType;
 
 use super::arithmetic::{Arithmetic, Operation};
-use super::array::{Action, ArrayFunction};
+use super::array::{ArrayAction, ArrayFunction};
 use super::as_type::{AS_TYPE, AsType};
 use super::convert::Convert;
 use super::uuid::to_uuid;
@@ -60,7 +60,7 @@ impl ExprPlanner for ArithmeticPlanner {
     }
 
     fn plan_array_literal(&self, items: Vec<Expr>, _: &DFSchema) -> Result<PlannerResult<Vec<Expr>>> {
-        Ok(PlannerResult::Planned(ScalarUDF::from(ArrayFunction::new(Action::Make)).call(items)))
+        Ok(PlannerResult::Planned(ScalarUDF::from(ArrayFunction::new(ArrayAction::Make)).call(items)))
     }
 
     fn plan_field_access(
@@ -77,7 +77,7 @@ impl ExprPlanner for ArithmeticPlanner {
             }
             _ => return Ok(PlannerResult::Original(access)),
         };
-        let function = ScalarUDF::from(ArrayFunction::new(Action::Element));
+        let function = ScalarUDF::from(ArrayFunction::new(ArrayAction::Element));
         Ok(PlannerResult::Planned(function.call(vec![access.expr, key])))
     }
 }

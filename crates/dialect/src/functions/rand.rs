@@ -13,7 +13,7 @@ use super::arguments::{self, check_count};
 
 /// Width of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Width {
+pub enum RandWidth {
     Bits32,
     Bits64,
 }
@@ -21,12 +21,12 @@ pub enum Width {
 /// `rand` or `rand64`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Rand {
-    width: Width,
+    width: RandWidth,
     signature: Signature,
 }
 
 impl Rand {
-    pub fn new(width: Width) -> Self {
+    pub fn new(width: RandWidth) -> Self {
         Self { width, signature: arguments::any(Volatility::Volatile) }
     }
 }
@@ -34,8 +34,8 @@ impl Rand {
 impl ScalarUDFImpl for Rand {
     fn name(&self) -> &str {
         match self.width {
-            Width::Bits32 => "rand",
-            Width::Bits64 => "rand64",
+            RandWidth::Bits32 => "rand",
+            RandWidth::Bits64 => "rand64",
         }
     }
 
@@ -45,8 +45,8 @@ impl ScalarUDFImpl for Rand {
 
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
         Ok(match self.width {
-            Width::Bits32 => DataType::UInt32,
-            Width::Bits64 => DataType::UInt64,
+            RandWidth::Bits32 => DataType::UInt32,
+            RandWidth::Bits64 => DataType::UInt64,
         })
     }
 
@@ -58,8 +58,8 @@ impl ScalarUDFImpl for Rand {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = 0..args.number_rows;
         Ok(ColumnarValue::Array(match self.width {
-            Width::Bits32 => Arc::new(UInt32Array::from_iter_values(rows.map(|_| fastrand::u32(..)))),
-            Width::Bits64 => Arc::new(UInt64Array::from_iter_values(rows.map(|_| fastrand::u64(..)))),
+            RandWidth::Bits32 => Arc::new(UInt32Array::from_iter_values(rows.map(|_| fastrand::u32(..)))),
+            RandWidth::Bits64 => Arc::new(UInt64Array::from_iter_values(rows.map(|_| fastrand::u64(..)))),
         }))
     }
 }

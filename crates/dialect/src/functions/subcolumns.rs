@@ -6,7 +6,7 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult};
 use datafusion::logical_expr::{Expr, ScalarUDF, lit};
 
 use super::length::{Length, LengthFunction};
-use super::map::{Action, MapFunction};
+use super::map::{MapAction, MapFunction};
 use super::tuple_element::TupleElement;
 
 /// Plans them before DataFusion does, which returns NULL for a map's missing key.
@@ -25,8 +25,8 @@ impl ExprPlanner for Subcolumns {
         }
         let column = Expr::Column(Column::from((qualifier, field)));
         let function = match (field.data_type(), nested_names) {
-            (DataType::Map(..), [name]) if name == "keys" => MapFunction::new(Action::Keys).into(),
-            (DataType::Map(..), [name]) if name == "values" => MapFunction::new(Action::Values).into(),
+            (DataType::Map(..), [name]) if name == "keys" => MapFunction::new(MapAction::Keys).into(),
+            (DataType::Map(..), [name]) if name == "values" => MapFunction::new(MapAction::Values).into(),
             (DataType::Map(..) | DataType::List(_), [name]) if name == "size0" => {
                 ScalarUDF::from(Length::new(LengthFunction::Length))
             }

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 
 /// Which rows of a side take part.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Rows {
+enum SideRows {
     All,
     /// One row of each key.
     OneOfEach,
@@ -25,8 +25,8 @@ enum Rows {
 
 /// The rows of each side, and the join that is made of them.
 struct JoinShape {
-    left: Rows,
-    right: Rows,
+    left: SideRows,
+    right: SideRows,
     operator: fn(JoinConstraint) -> JoinOperator,
 }
 
@@ -49,7 +49,7 @@ fn tables(from: &mut TableWithJoins) -> Result<()> {
             ));
         }
         let Some((made, constraint)) = made(&join.join_operator, is_any) else { continue };
-        if made.left != Rows::All && !earlier.is_empty() {
+        if made.left != SideRows::All && !earlier.is_empty() {
             return Err(Error::not_implemented(
                 "ANY, SEMI and ANTI of a left side that is joined itself: put it into a subquery",
             ));
@@ -66,15 +66,15 @@ fn made(operator: &JoinOperator, is_any: bool) -> Option<(JoinShape, JoinConstra
     use JoinOperator::{
         Inner, Join, Left, LeftAnti, LeftOuter, LeftSemi, Right, RightAnti, RightOuter, RightSemi,
     };
-    use Rows::{All, OneOfEach, Unmatched};
+    use SideRows::{All, OneOfEach, Unmatched};
     let (left, right, made, constraint): (_, _, fn(JoinConstraint) -> JoinOperator, _) = match operator {
         Left(constraint) | LeftOuter(constraint) if is_any => (All, OneOfEach, Left, constraint),
         Right(constraint) | RightOuter(constraint) if is_any => (OneOfEach, All, Right, constraint),
         Join(constraint) | Inner(constraint) if is_any => (OneOfEach, OneOfEach, Inner, constraint),
         LeftSemi(constraint) => (All, OneOfEach, Inner, constraint),
         RightSemi(constraint) => (OneOfEach, All, Inner, constraint),
-        LeftAnti(constraint) => (Unmatched, Rows::None, Left, constraint),
-        RightAnti(constraint) => (Rows::None, Unmatched, Right, constraint),
+        LeftAnti(constraint) => (Unmatched, SideRows::None, Left, constraint),
+        RightAnti(constraint) => (SideRows::None, Unmatched, Right, constraint),
         _ => return None,
     };
     Some((JoinShape { left, right, operator: made }, constraint.clone()))
@@ -82,16 +82,16 @@ fn made(operator: &JoinOperator, is_any: bool) -> Option<(JoinShape, JoinConstra
 
 /// A side of a join as a query for its wanted rows, under its own name.
 fn chosen(
-    rows: Rows,
+    rows: SideRows,
     side: &TableFactor,
     other: &TableFactor,
     constraint: &JoinConstraint,
 ) -> Result<TableFactor> {
     match rows {
-        Rows::All => Ok(side.clone()),
-        Rows::None => subquery("SELECT * FROM x WHERE false", side, Vec::new()),
-        Rows::OneOfEach => subquery("SELECT DISTINCT ON (x) * FROM x", side, keys(side, constraint)?),
-        Rows::Unmatched => {
+        SideRows::All => Ok(side.clone()),
+        SideRows::None => subquery("SELECT * FROM x WHERE false", side, Vec::new()),
+        SideRows::OneOfEach => subquery("SELECT DISTINCT ON (x) * FROM x", side, keys(side, constraint)?),
+        SideRows::Unmatched => {
             let join_operator = JoinOperator::LeftAnti(constraint.clone());
             let join = Join { relation: other.clone(), global: false, join_operator };
             let table_with_joins = TableWithJoins { relation: side.clone(), joins: vec![join] };

@@ -67,14 +67,14 @@ fn shown(select: &Select) -> Option<Vec<String>> {
 }
 
 fn mentions(expr: &Expr, name: &str) -> bool {
-    Visit::visit(expr, &mut Mentions { name }).is_break()
+    Visit::visit(expr, &mut AliasMentions { name }).is_break()
 }
 
-struct Mentions<'a> {
+struct AliasMentions<'a> {
     name: &'a str,
 }
 
-impl Visitor for Mentions<'_> {
+impl Visitor for AliasMentions<'_> {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {

@@ -19,18 +19,18 @@ pub const WITH_TIMES: &str = "\u{1}with times";
 
 /// Whether a statement names the column.
 pub fn are_wanted(statement: &Statement) -> bool {
-    Visit::visit(statement, &mut Mentions { depth: 0, within: usize::MAX }).is_break()
+    Visit::visit(statement, &mut UpdatedAtMentions { depth: 0, within: usize::MAX }).is_break()
 }
 
 /// Whether a SELECT itself names the column, not only a subquery.
 fn is_named_in(select: &Select) -> bool {
-    Visit::visit(select, &mut Mentions { depth: 0, within: 0 }).is_break()
+    Visit::visit(select, &mut UpdatedAtMentions { depth: 0, within: 0 }).is_break()
 }
 
 /// The names of WITH's queries: unqualified, these are no dictionaries.
 pub fn named_queries(statement: &Statement) -> Vec<String> {
-    struct Names(Vec<String>);
-    impl Visitor for Names {
+    struct QueryNames(Vec<String>);
+    impl Visitor for QueryNames {
         type Break = ();
 
         fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
@@ -39,7 +39,7 @@ pub fn named_queries(statement: &Statement) -> Vec<String> {
             ControlFlow::Continue(())
         }
     }
-    let mut names = Names(Vec::new());
+    let mut names = QueryNames(Vec::new());
     // The visitor never breaks.
     let _ = Visit::visit(statement, &mut names);
     names.0
@@ -112,7 +112,7 @@ impl VisitorMut for Namer<'_> {
             [from] => from.joins.is_empty() && self.is_dictionary(&from.relation),
             _ => false,
         };
-        let mut mentions = Mentions { depth: 0, within: 0 };
+        let mut mentions = UpdatedAtMentions { depth: 0, within: 0 };
         let is_named = select.projection.iter().any(|item| Visit::visit(item, &mut mentions).is_break());
         if alone && !is_named {
             let named = |item: SelectItem| match item {
@@ -128,12 +128,12 @@ impl VisitorMut for Namer<'_> {
 }
 
 /// Breaks where the column is named, in queries at most `within` deep.
-struct Mentions {
+struct UpdatedAtMentions {
     depth: usize,
     within: usize,
 }
 
-impl Visitor for Mentions {
+impl Visitor for UpdatedAtMentions {
     type Break = ();
 
     fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 /// # Errors
 /// NOT_IMPLEMENTED.
 pub fn check(select: &Select) -> Result<()> {
-    let mut named = Named::of(select);
+    let mut named = UsingColumns::of(select);
     if named.sides.is_empty() {
         return Ok(());
     }
@@ -112,7 +112,7 @@ impl VisitorMut for Sides {
 /// # Errors
 /// NOT_IMPLEMENTED.
 pub fn check_order(select: &Select, order_by: &OrderBy) -> Result<()> {
-    Named::of(select).check(order_by)
+    UsingColumns::of(select).check(order_by)
 }
 
 fn refused(table: &str, column: &str) -> Error {
@@ -127,13 +127,13 @@ fn last(name: &ObjectName) -> Option<String> {
 }
 
 /// Columns that must not be qualified by these sides.
-struct Named {
+struct UsingColumns {
     /// (table, column) pairs.
     sides: Vec<(String, String)>,
     queries: usize,
 }
 
-impl Named {
+impl UsingColumns {
     fn of(select: &Select) -> Self {
         let mut named = Self { sides: Vec::new(), queries: 0 };
         for from in &select.from {
@@ -172,7 +172,7 @@ impl Named {
     }
 }
 
-impl Visitor for Named {
+impl Visitor for UsingColumns {
     type Break = Error;
 
     fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<Error> {

@@ -37,6 +37,6 @@ pub use query::{ParsedQuery, parse_expression, parse_query};
 pub use recognise::{parse, parse_collection};
 pub use show::{Listing, ObjectKind, ShowNames};
 pub use split::{Statement, split, split_one};
-pub use table::{Column, CreateTable, Engine, InsertInto, Rows};
+pub use table::{ColumnDefinition, CreateTable, Engine, InsertInto, Rows};
 pub use token_cursor::{Name, quoted};
 pub use view::CreateView;

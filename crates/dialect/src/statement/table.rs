@@ -15,7 +15,7 @@ pub struct CreateTable {
     /// Whether an existing name is an error.
     pub if_exists: OnConflict,
     /// Empty if they follow from `rows`.
-    pub columns: Vec<Column>,
+    pub columns: Vec<ColumnDefinition>,
     /// The engine.
     pub engine: Engine,
     /// Other storage clauses, in ClickHouse's spelling.
@@ -43,7 +43,7 @@ impl Default for Engine {
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
+pub struct ColumnDefinition {
     /// Its name.
     pub name: String,
     /// ClickHouse's type; `None`: that of its DEFAULT.
@@ -176,7 +176,7 @@ fn clause(cursor: &mut TokenCursor<'_>) -> String {
 }
 
 /// The columns between the parentheses; other items are skipped.
-fn items(cursor: &mut TokenCursor<'_>) -> Result<Vec<Column>> {
+fn items(cursor: &mut TokenCursor<'_>) -> Result<Vec<ColumnDefinition>> {
     let mut columns = Vec::new();
     loop {
         let is_column =
@@ -186,7 +186,7 @@ fn items(cursor: &mut TokenCursor<'_>) -> Result<Vec<Column>> {
             let follows = cursor.peek().is_some_and(|token| is_word(token, "DEFAULT"));
             let data_type = if follows { None } else { Some(data_type(cursor)?) };
             let default = if cursor.take(&["DEFAULT"]) { Some(expression(cursor)?) } else { None };
-            columns.push(Column { name, data_type, default });
+            columns.push(ColumnDefinition { name, data_type, default });
         }
         rest_of_item(cursor)?;
         // A trailing comma is allowed.

@@ -54,7 +54,7 @@ pub struct Faults {
     pub crash_after_writes: Option<u64>,
 }
 
-struct State {
+struct FaultState {
     faults: Faults,
     random: u64,
     writes: u64,
@@ -64,7 +64,7 @@ struct State {
     syncs_failed: u64,
 }
 
-impl State {
+impl FaultState {
     fn random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.random;
@@ -95,13 +95,13 @@ impl State {
 pub struct FaultyDevice<D> {
     inner: D,
     block_size: usize,
-    state: Mutex<State>,
+    state: Mutex<FaultState>,
 }
 
 impl<D: Device> FaultyDevice<D> {
     /// `block_size`: the unit of torn and misdirected writes, bytes.
     pub fn new(inner: D, block_size: usize, faults: Faults) -> Self {
-        let state = State {
+        let state = FaultState {
             random: faults.seed,
             faults,
             writes: 0,

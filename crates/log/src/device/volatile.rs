@@ -6,12 +6,12 @@ use std::io;
 
 /// A device that can lose unsynced writes on command.
 pub struct VolatileDevice {
-    content: Mutex<Content>,
+    content: Mutex<DeviceContent>,
     /// The bytes of a unit: a power loss keeps or loses each unit as a whole.
     unit: usize,
 }
 
-struct Content {
+struct DeviceContent {
     /// The content that reads return.
     newest: Vec<u8>,
     /// The content at the last sync, which every power loss leaves.
@@ -40,7 +40,7 @@ impl VolatileDevice {
     }
 
     fn of(bytes: Vec<u8>, unit: usize) -> Self {
-        let content = Content {
+        let content = DeviceContent {
             newest: bytes.clone(),
             synced: bytes,
             recent: Vec::new(),
@@ -113,12 +113,12 @@ impl VolatileDevice {
         Self::of(left, self.unit)
     }
 
-    fn lock(&self) -> crate::sync::MutexGuard<'_, Content> {
+    fn lock(&self) -> crate::sync::MutexGuard<'_, DeviceContent> {
         self.content.lock().expect("no panic under the lock")
     }
 }
 
-impl Content {
+impl DeviceContent {
     fn begin(&mut self) -> io::Result<()> {
         self.operations += 1;
         if self.fails_from.is_some_and(|from| self.operations > from) {

@@ -1,7 +1,7 @@
 //! What waits for write buffers while the device takes no write, and what does not.
 
 use super::*;
-use crate::store::Options;
+use crate::store::StoreOptions;
 use granary_cache::admission::Admission;
 use granary_cache::{Device, MemoryDevice};
 use std::io;
@@ -59,7 +59,7 @@ struct Stalling {
 
 impl Stalling {
     fn new(folder: &Path) -> Self {
-        let mut options = Options::new(folder.join("m"), 1 << 20, 64 << 20);
+        let mut options = StoreOptions::new(folder.join("m"), 1 << 20, 64 << 20);
         (options.admission, options.memory_folder, options.hash_seed) = (Admission::All, None, Some(1));
         std::fs::create_dir(&options.path).unwrap();
         let gate = Arc::new(Gate::default());

@@ -1,10 +1,10 @@
 use super::*;
-use crate::store::Options;
+use crate::store::StoreOptions;
 use granary_cache::admission::Admission;
 use std::path::Path;
 
 fn engine(folder: &Path) -> Engine {
-    let mut options = Options::new(folder.join("m"), 1 << 20, 64 << 20);
+    let mut options = StoreOptions::new(folder.join("m"), 1 << 20, 64 << 20);
     (options.admission, options.memory_folder) = (Admission::All, None);
     // With this seed no key of the tests has the hash bits of a filler.
     options.hash_seed = Some(1);

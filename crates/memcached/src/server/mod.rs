@@ -9,7 +9,7 @@ mod worker;
 
 use crate::engine::{AllocatorSizes, Engine, Flush, ServerState, Settings};
 use crate::limits::CONNECTIONS_DEFAULT;
-use crate::store::{self, Store};
+use crate::store::{self, Store, StoreOptions};
 use crate::users::Users;
 use acceptor::Acceptor;
 use granary_sockets::UnixSocket;
@@ -33,7 +33,7 @@ pub struct Options {
     /// Unix socket to listen on, for clients of the same machine.
     pub socket: Option<UnixSocket>,
     /// The items.
-    pub store: store::Options,
+    pub store: StoreOptions,
     /// Threads that serve; `None`: one for each core.
     pub threads: Option<usize>,
     /// Most connections at a time; further ones are turned away.
@@ -52,12 +52,12 @@ pub struct Options {
 
 impl Options {
     /// Options with memcached's defaults, and an address.
-    pub fn new(address: SocketAddr, store: store::Options) -> Self {
+    pub fn new(address: SocketAddr, store: StoreOptions) -> Self {
         Self { address: Some(address), ..Self::nowhere(store) }
     }
 
     /// The same without an address or a socket, one of which has to be set.
-    pub fn nowhere(store: store::Options) -> Self {
+    pub fn nowhere(store: StoreOptions) -> Self {
         Self {
             address: None,
             socket: None,

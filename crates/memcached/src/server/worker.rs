@@ -118,7 +118,7 @@ impl Worker {
             if events.iter().any(|event| event.token() == LANDED) {
                 self.take_completions(now);
             }
-            self.turn(now, Input::Taken);
+            self.turn(now, TurnInput::Taken);
             self.sweep(now);
         }
         self.finish(&mut events);
@@ -179,7 +179,7 @@ impl Worker {
     }
 
     /// Reads from the connections listed, carries out their requests, and sends replies.
-    fn turn(&mut self, now: u32, input: Input) {
+    fn turn(&mut self, now: u32, input: TurnInput) {
         let mut listed = std::mem::take(&mut self.listed);
         if !listed.is_empty() {
             // A turn may end before it has come to all connections: the next one begins with another connection.
@@ -190,7 +190,7 @@ impl Worker {
         let mut read = 0;
         for slot in &listed {
             let connection = listed_connection(connections, *slot);
-            if input == Input::Taken {
+            if input == TurnInput::Taken {
                 read += connection.read(buffer, now);
             }
             sessions.extend(connection.session.take());
@@ -293,7 +293,7 @@ impl Worker {
             let now = unix_time();
             self.take_completions(now);
             (0..self.connections.len()).for_each(|slot| self.list(slot));
-            self.turn(now, Input::Left);
+            self.turn(now, TurnInput::Left);
             for slot in 0..self.connections.len() {
                 if self.connections[slot].as_ref().is_some_and(Connection::is_done) {
                     self.close(slot);
@@ -320,7 +320,7 @@ impl Worker {
 
 /// Whether a turn reads from its connections.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Input {
+enum TurnInput {
     Taken,
     Left,
 }

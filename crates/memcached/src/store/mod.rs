@@ -13,7 +13,7 @@ mod time_reached;
 
 pub use context::ThreadContext;
 pub use fetched::{Fetching, KeyVersion};
-pub use options::{OpenError, Options};
+pub use options::{OpenError, StoreOptions};
 
 use crate::clock;
 use crate::item::{Deadline, Header, Item};
@@ -121,7 +121,7 @@ pub struct Store {
 
 impl Store {
     /// Opens the store, with the items that it held when it was closed or killed.
-    pub fn open(options: &Options) -> Result<Store, OpenError> {
+    pub fn open(options: &StoreOptions) -> Result<Store, OpenError> {
         let refused = |source| OpenError::Folder { path: options.path.clone(), source };
         std::fs::create_dir_all(&options.path).map_err(refused)?;
         // First, as options that are refused give up nothing.
@@ -142,12 +142,12 @@ impl Store {
     #[cfg(test)]
     pub(crate) fn open_on(
         device: Box<dyn granary_cache::Device>,
-        options: &Options,
+        options: &StoreOptions,
     ) -> Result<Store, OpenError> {
         Self::from_cache(Cache::open_on(device, options.cache()?)?, options)
     }
 
-    fn from_cache(cache: Cache, options: &Options) -> Result<Store, OpenError> {
+    fn from_cache(cache: Cache, options: &StoreOptions) -> Result<Store, OpenError> {
         let refused = |source| OpenError::Folder { path: options.path.clone(), source };
         let (numbers, found) = CasNumbers::open(options.numbers_path()).map_err(refused)?;
         if found == FileState::Missing {
@@ -210,8 +210,8 @@ impl Store {
         self.cache.key(key)
     }
 
-    /// Returns once the device keeps all changes so far, where that is asked for ([`Options::sync_changes`]); else once a
-    /// kill would not undo them, which it mostly does at once.
+    /// Returns once the device keeps all changes so far, where that is asked for ([`StoreOptions::sync_changes`]); else
+    /// once a kill would not undo them, which it mostly does at once.
     ///
     /// # Errors
     /// The files beside the data can neither record the changes nor be made void.
@@ -491,7 +491,7 @@ mod tests {
     #[test]
     fn a_stop_that_fails_is_reported_and_the_numbers_are_written_all_the_same() {
         let folder = tempfile::tempdir().unwrap();
-        let mut options = Options::new(folder.path(), 1 << 20, FLASH_BYTES);
+        let mut options = StoreOptions::new(folder.path(), 1 << 20, FLASH_BYTES);
         options.memory_folder = None;
         for refuses in [false, true] {
             let is_refused = Arc::new(AtomicBool::new(false));

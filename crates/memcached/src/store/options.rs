@@ -15,7 +15,7 @@ const FINGERPRINT: u64 = 0x6D65_6D63_0000_0001;
 
 /// The options of a store.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct StoreOptions {
     /// The folder of all files; it is created if need be.
     pub path: PathBuf,
     /// RAM for items, in bytes, overhead included.
@@ -65,7 +65,7 @@ pub enum OpenError {
     Cache(#[from] granary_cache::OpenError),
 }
 
-impl Options {
+impl StoreOptions {
     /// Options with memcached's default item size limit. RAM is the filter in front of flash, and lies in `/dev/shm` if
     /// that has room.
     pub fn new(path: impl Into<PathBuf>, memory_bytes: u64, flash_bytes: u64) -> Self {
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn large_flash_is_divided_where_there_is_ram_for_it() {
         let partitions = |memory_mib: u64, flash_gib: u64| {
-            let options = Options::new("", memory_mib << 20, flash_gib << 30);
+            let options = StoreOptions::new("", memory_mib << 20, flash_gib << 30);
             let flash = options.flash().unwrap().unwrap();
             assert_eq!((flash.partitions, flash.file_size), (options.partitions(), flash_gib << 30));
             (flash.partitions, flash.block_size)
@@ -228,16 +228,17 @@ mod tests {
         assert_eq!(partitions(8192, 1024), (PARTITIONS_MAX, LARGE_BLOCK_BYTES));
         assert_eq!(partitions(1, 1024), (1, LARGE_BLOCK_BYTES));
         // Larger items need larger segments, and these need more RAM.
-        let options = Options { item_bytes_max: 64 << 20, ..Options::new("", 1 << 30, 16 << 30) };
+        let options = StoreOptions { item_bytes_max: 64 << 20, ..StoreOptions::new("", 1 << 30, 16 << 30) };
         assert_eq!((options.segment_bytes(), options.partitions()), (128 << 20, 1));
         // Each partition has as many segments as a cache needs.
-        let options = Options { item_bytes_max: 64 << 20, ..Options::new("", 2 << 30, 600 << 20) };
+        let options = StoreOptions { item_bytes_max: 64 << 20, ..StoreOptions::new("", 2 << 30, 600 << 20) };
         assert_eq!((options.partitions(), options.block_bytes()), (1, MIDDLE_BLOCK_BYTES));
     }
 
     #[test]
     fn blocks_can_be_chosen() {
-        let with = |block| Options { block_size: Some(block), ..Options::new("", 1 << 30, 16 << 30) };
+        let with =
+            |block| StoreOptions { block_size: Some(block), ..StoreOptions::new("", 1 << 30, 16 << 30) };
         let blocks = |block| with(block).flash().map(|flash| flash.map(|it| (it.partitions, it.block_size)));
         assert_eq!(blocks(64 << 10).unwrap(), Some((2, 64 << 10)));
         assert_eq!(blocks(4 << 10).unwrap(), Some((32, 4 << 10)));

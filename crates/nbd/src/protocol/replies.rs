@@ -16,14 +16,14 @@ pub struct ReadReply<'a> {
     /// The start of the reply in the output.
     start: usize,
     /// The last chunk begun.
-    chunk: Option<Chunk>,
+    chunk: Option<ReplyChunk>,
     /// Bytes of the request that have been answered.
     filled: u32,
     is_finished: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Chunk {
+struct ReplyChunk {
     /// The place of its header.
     place: usize,
     is_hole: bool,
@@ -96,12 +96,12 @@ impl<'a> ReadReply<'a> {
         if is_hole {
             self.completions.output.put(&[0; 4]);
         }
-        self.chunk = Some(Chunk { place, is_hole, len });
+        self.chunk = Some(ReplyChunk { place, is_hole, len });
     }
 
     /// Completes the last chunk's header.
     fn close_chunk(&mut self, flags: u16) {
-        let Some(Chunk { place, is_hole, len }) = self.chunk.take() else { return };
+        let Some(ReplyChunk { place, is_hole, len }) = self.chunk.take() else { return };
         let output = &mut self.completions.output;
         output.at(place + 4, 2).copy_from_slice(&flags.to_be_bytes());
         let payload = if is_hole { 12 } else { 8 + len };

@@ -62,7 +62,7 @@ impl Table for DictionaryTable {
     }
 
     fn scan(&self, wanted: &Wanted<'_>) -> Result<Arc<dyn ExecutionPlan>> {
-        let rows = Rows {
+        let rows = ResidentRows {
             dictionary: Arc::clone(&self.dictionary),
             times: self.times,
             schema: wanted.schema(&self.schema)?,
@@ -80,7 +80,7 @@ impl Table for DictionaryTable {
 }
 
 /// The rows, read on demand.
-struct Rows {
+struct ResidentRows {
     dictionary: Arc<Dictionary>,
     times: Times,
     /// Schema of the columns wanted.
@@ -88,13 +88,13 @@ struct Rows {
     places: Vec<usize>,
 }
 
-impl std::fmt::Debug for Rows {
+impl std::fmt::Debug for ResidentRows {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Rows").field("dictionary", &self.dictionary.definition().full_name()).finish()
+        f.debug_struct("ResidentRows").field("dictionary", &self.dictionary.definition().full_name()).finish()
     }
 }
 
-impl PartitionStream for Rows {
+impl PartitionStream for ResidentRows {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }

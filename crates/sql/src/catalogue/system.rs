@@ -294,8 +294,10 @@ pub(super) fn texts(values: impl IntoIterator<Item = String>) -> ArrayRef {
 }
 
 /// The UUIDs; zeros where a dictionary has none, as those from files.
-fn uuids(rows: &[Row]) -> Result<ArrayRef> {
-    let uuid = |row: &Row| row.definition.as_ref().and_then(|definition| definition.uuid).unwrap_or_default();
+fn uuids(rows: &[DictionariesRow]) -> Result<ArrayRef> {
+    let uuid = |row: &DictionariesRow| {
+        row.definition.as_ref().and_then(|definition| definition.uuid).unwrap_or_default()
+    };
     let uuids = rows.iter().map(|row| Some(uuid(row)));
     Ok(Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(uuids, 16)?))
 }
@@ -311,7 +313,7 @@ fn lists(values: impl IntoIterator<Item = Vec<String>>) -> ArrayRef {
 }
 
 /// One row of `system.dictionaries`.
-struct Row {
+struct DictionariesRow {
     /// `database.name`, with the database that keeps the dictionary.
     full_name: String,
     database: String,
@@ -322,7 +324,7 @@ struct Row {
     origin: String,
 }
 
-fn rows(catalogue: &Catalogue) -> Vec<Row> {
+fn rows(catalogue: &Catalogue) -> Vec<DictionariesRow> {
     let mut rows = Vec::new();
     for database in catalogue.databases() {
         for (name, entry) in catalogue.entries(&database) {
@@ -354,7 +356,15 @@ fn rows(catalogue: &Catalogue) -> Vec<Row> {
                 None => (database.clone(), format!("{database}.{name}")),
             };
             let full_name = format!("{database}.{name}");
-            rows.push(Row { full_name, database: shown, name, state, definition, status, origin });
+            rows.push(DictionariesRow {
+                full_name,
+                database: shown,
+                name,
+                state,
+                definition,
+                status,
+                origin,
+            });
         }
     }
     rows
@@ -371,8 +381,8 @@ fn key_type(definition: &Definition) -> String {
 }
 
 /// ClickHouse's columns in ClickHouse's order, then counters of our own.
-fn dictionaries(rows: &[Row]) -> Result<RecordBatch> {
-    let text = |f: &dyn Fn(&Row) -> String| texts(rows.iter().map(f));
+fn dictionaries(rows: &[DictionariesRow]) -> Result<RecordBatch> {
+    let text = |f: &dyn Fn(&DictionariesRow) -> String| texts(rows.iter().map(f));
     let list = |f: &dyn Fn(&Definition) -> Vec<String>| {
         lists(rows.iter().map(|row| row.definition.as_ref().map(f).unwrap_or_default()))
     };

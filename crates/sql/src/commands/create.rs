@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
-use granary_dialect::statement::{Column, CreateTable, CreateView, Engine, OnConflict, Rows, quoted, split};
+use granary_dialect::statement::{
+    ColumnDefinition, CreateTable, CreateView, Engine, OnConflict, Rows, quoted, split,
+};
 use granary_dialect::text::shown_name;
 use granary_dialect::types::{CLICKHOUSE_TYPE, type_name};
 use granary_dialect::{Error, Result};
@@ -64,7 +66,7 @@ pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Res
 }
 
 /// The columns that have a DEFAULT, and its expression.
-fn defaults(columns: &[Column]) -> Vec<(String, String)> {
+fn defaults(columns: &[ColumnDefinition]) -> Vec<(String, String)> {
     columns.iter().filter_map(|column| Some((column.name.clone(), column.default.clone()?))).collect()
 }
 
@@ -77,7 +79,7 @@ fn engine_clause(engine: &Engine) -> String {
 }
 
 /// The columns that a statement declares. A column without a type has the type of its DEFAULT.
-async fn declared(session: &Session, columns: &[Column]) -> Result<SchemaRef> {
+async fn declared(session: &Session, columns: &[ColumnDefinition]) -> Result<SchemaRef> {
     let typed =
         columns.iter().filter_map(|column| Some((column.name.as_str(), column.data_type.as_deref()?)));
     let typed = tables::schema(typed)?;
@@ -90,7 +92,7 @@ async fn declared(session: &Session, columns: &[Column]) -> Result<SchemaRef> {
 }
 
 /// A column's name or, for a column without a type, its DEFAULT under that name.
-fn shown_as(column: &Column, typed: &SchemaRef) -> String {
+fn shown_as(column: &ColumnDefinition, typed: &SchemaRef) -> String {
     match &column.default {
         Some(default) if typed.index_of(&column.name).is_err() => {
             format!("({default}) AS {}", quoted(&column.name))
@@ -125,7 +127,7 @@ fn as_query(text: &str, head: usize) -> Result<String> {
 async fn dictionary_table(
     session: &Session,
     dictionary: &str,
-    columns: &[Column],
+    columns: &[ColumnDefinition],
     clauses: Vec<String>,
 ) -> Result<LocalTable> {
     let is_name = |c: char| c.is_alphanumeric() || " ._`".contains(c);
@@ -151,7 +153,7 @@ async fn dictionary_table(
 }
 
 /// Refuses a column that the dictionary does not have under this name and with this type.
-fn check_column(column: &Column, known: &SchemaRef, dictionary: &str) -> Result<()> {
+fn check_column(column: &ColumnDefinition, known: &SchemaRef, dictionary: &str) -> Result<()> {
     let wanted = column.data_type.as_deref().map(DataType::parse_column).transpose()?;
     let wanted = wanted.map(|data_type| data_type.to_string()).unwrap_or_default();
     let is_wanted = |field: &Arc<Field>| (field.name(), type_name(field)) == (&column.name, wanted.clone());

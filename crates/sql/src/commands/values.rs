@@ -40,7 +40,7 @@ pub fn agree(statement: &mut Statement, table: &LocalTable, columns: Option<&[St
         let default = table.defaults.iter().find(|(column, _)| column == name).map(|(_, text)| text.as_str());
         for value in values.rows.iter_mut().filter_map(|row| row.get_mut(place)) {
             let is_wanted =
-                is_default(value) || kind(value) == Kind::Null && !is_nullable && default.is_some();
+                is_default(value) || kind(value) == LiteralKind::Null && !is_nullable && default.is_some();
             if is_wanted {
                 *value = default_of(name, default)?;
             }
@@ -49,18 +49,22 @@ pub fn agree(statement: &mut Statement, table: &LocalTable, columns: Option<&[St
             values.rows.iter_mut().filter_map(|row| row.get_mut(place)).for_each(exact);
         }
         let is_there = |wanted| values.rows.iter().any(|row| row.get(place).map(kind) == Some(wanted));
-        let kinds = [Kind::Text, Kind::Number, Kind::Other].into_iter().filter(|kind| is_there(*kind));
+        let kinds = [LiteralKind::Text, LiteralKind::Number, LiteralKind::Other]
+            .into_iter()
+            .filter(|kind| is_there(*kind));
         // Calls may return times of different zones.
-        let are_times = data_type.as_ref().is_some_and(is_time) && is_there(Kind::Other);
-        let differ =
-            kinds.count() > 1 || is_there(Kind::Other) && is_there(Kind::Null) || are_times || has_read;
+        let are_times = data_type.as_ref().is_some_and(is_time) && is_there(LiteralKind::Other);
+        let differ = kinds.count() > 1
+            || is_there(LiteralKind::Other) && is_there(LiteralKind::Null)
+            || are_times
+            || has_read;
         let Some(data_type) = data_type.filter(|_| differ) else { continue };
         let type_name = data_type.inner().to_string();
         let can_be_null = !data_type.to_arrow().is_nested();
         for value in values.rows.iter_mut().filter_map(|row| row.get_mut(place)) {
             let type_name = match kind(value) {
-                Kind::Null if can_be_null => format!("Nullable({type_name})"),
-                Kind::Null => continue,
+                LiteralKind::Null if can_be_null => format!("Nullable({type_name})"),
+                LiteralKind::Null => continue,
                 _ => type_name.clone(),
             };
             *value = call("CAST", vec![value.clone(), string(&type_name)]);
@@ -146,7 +150,7 @@ pub fn misread(error: Error) -> Error {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LiteralKind {
     Text,
     Number,
     /// Fits any type.
@@ -155,15 +159,15 @@ enum Kind {
     Other,
 }
 
-fn kind(expr: &Expr) -> Kind {
+fn kind(expr: &Expr) -> LiteralKind {
     match expr {
         Expr::Value(value) => match value.value {
-            Value::SingleQuotedString(_) => Kind::Text,
-            Value::Number(..) => Kind::Number,
-            Value::Null => Kind::Null,
-            _ => Kind::Other,
+            Value::SingleQuotedString(_) => LiteralKind::Text,
+            Value::Number(..) => LiteralKind::Number,
+            Value::Null => LiteralKind::Null,
+            _ => LiteralKind::Other,
         },
-        Expr::UnaryOp { expr, .. } if kind(expr) == Kind::Number => Kind::Number,
-        _ => Kind::Other,
+        Expr::UnaryOp { expr, .. } if kind(expr) == LiteralKind::Number => LiteralKind::Number,
+        _ => LiteralKind::Other,
     }
 }

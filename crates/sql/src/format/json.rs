@@ -13,7 +13,7 @@ use super::{BatchWriter, Statistics, columns, escape, names};
 
 /// How a row is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Row {
+pub enum RowShape {
     Object,
     Array,
 }
@@ -21,7 +21,7 @@ pub enum Row {
 /// One JSON document a result.
 pub struct Json<'a> {
     out: &'a mut (dyn Write + Send),
-    row: Row,
+    row: RowShape,
     /// The bytes before each value of a row.
     prefixes: Vec<Vec<u8>>,
     rows: u64,
@@ -30,7 +30,7 @@ pub struct Json<'a> {
 }
 
 impl<'a> Json<'a> {
-    pub fn open(schema: &Schema, out: &'a mut (dyn Write + Send), row: Row) -> Result<Self> {
+    pub fn open(schema: &Schema, out: &'a mut (dyn Write + Send), row: RowShape) -> Result<Self> {
         let mut head = b"{\n\t\"meta\":\n\t[\n".to_vec();
         let mut prefixes = Vec::new();
         for (i, (name, field)) in names(schema).iter().zip(schema.fields()).enumerate() {
@@ -45,12 +45,12 @@ impl<'a> Json<'a> {
             head.extend_from_slice(b"\n\t\t}");
 
             let mut prefix = match (row, i) {
-                (Row::Object, 0) => b"\t\t\t".to_vec(),
-                (Row::Object, _) => b",\n\t\t\t".to_vec(),
-                (Row::Array, 0) => Vec::new(),
-                (Row::Array, _) => b", ".to_vec(),
+                (RowShape::Object, 0) => b"\t\t\t".to_vec(),
+                (RowShape::Object, _) => b",\n\t\t\t".to_vec(),
+                (RowShape::Array, 0) => Vec::new(),
+                (RowShape::Array, _) => b", ".to_vec(),
             };
-            if row == Row::Object {
+            if row == RowShape::Object {
                 escape::json(name.as_bytes(), &mut prefix);
                 prefix.extend_from_slice(b": ");
             }
@@ -66,8 +66,8 @@ impl BatchWriter for Json<'_> {
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let columns = columns(batch)?;
         let (begin, end, style): (&[u8], &[u8], Style) = match self.row {
-            Row::Object => (b"\t\t{\n", b"\n\t\t}", Style::JsonIndented(3)),
-            Row::Array => (b"\t\t[", b"]", Style::Json),
+            RowShape::Object => (b"\t\t{\n", b"\n\t\t}", Style::JsonIndented(3)),
+            RowShape::Array => (b"\t\t[", b"]", Style::Json),
         };
         self.buffer.clear();
         for row in 0..batch.num_rows() {

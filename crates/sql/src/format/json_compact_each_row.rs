@@ -8,7 +8,7 @@ use granary_dialect::Result;
 use granary_dialect::text::{Style, write_cell};
 use granary_dialect::types::type_name;
 
-use super::tab_separated::Header;
+use super::tab_separated::HeaderLines;
 use super::{BatchWriter, Statistics, columns, escape, names};
 
 /// One JSON array a row.
@@ -18,12 +18,12 @@ pub struct JsonCompactEachRow<'a> {
 }
 
 impl<'a> JsonCompactEachRow<'a> {
-    pub fn open(schema: &Schema, out: &'a mut (dyn Write + Send), header: Header) -> Result<Self> {
+    pub fn open(schema: &Schema, out: &'a mut (dyn Write + Send), header: HeaderLines) -> Result<Self> {
         let mut head = Vec::new();
-        if header != Header::Absent {
+        if header != HeaderLines::Absent {
             line(names(schema), &mut head);
         }
-        if header == Header::NamesAndTypes {
+        if header == HeaderLines::NamesAndTypes {
             line(schema.fields().iter().map(|field| type_name(field)).collect(), &mut head);
         }
         out.write_all(&head)?;

@@ -176,26 +176,28 @@ pub fn open<'a>(
     out: &'a mut (dyn Write + Send),
 ) -> Result<Box<dyn BatchWriter + 'a>> {
     use json_compact_each_row::JsonCompactEachRow;
-    use tab_separated::{Header, TabSeparated};
+    use tab_separated::{HeaderLines, TabSeparated};
     Ok(match format {
-        Format::TabSeparated => Box::new(TabSeparated::open(&schema, out, Header::Absent, Style::Tab)?),
-        Format::TabSeparatedRaw => Box::new(TabSeparated::open(&schema, out, Header::Absent, Style::Raw)?),
+        Format::TabSeparated => Box::new(TabSeparated::open(&schema, out, HeaderLines::Absent, Style::Tab)?),
+        Format::TabSeparatedRaw => {
+            Box::new(TabSeparated::open(&schema, out, HeaderLines::Absent, Style::Raw)?)
+        }
         Format::TabSeparatedWithNames => {
-            Box::new(TabSeparated::open(&schema, out, Header::Names, Style::Tab)?)
+            Box::new(TabSeparated::open(&schema, out, HeaderLines::Names, Style::Tab)?)
         }
         Format::TabSeparatedWithNamesAndTypes => {
-            Box::new(TabSeparated::open(&schema, out, Header::NamesAndTypes, Style::Tab)?)
+            Box::new(TabSeparated::open(&schema, out, HeaderLines::NamesAndTypes, Style::Tab)?)
         }
         Format::Csv => Box::new(csv::Csv::new(out)),
         Format::CsvWithNames => Box::new(csv::Csv::with_names(&schema, out)?),
-        Format::Json => Box::new(json::Json::open(&schema, out, json::Row::Object)?),
-        Format::JsonCompact => Box::new(json::Json::open(&schema, out, json::Row::Array)?),
-        Format::JsonCompactEachRow => Box::new(JsonCompactEachRow::open(&schema, out, Header::Absent)?),
+        Format::Json => Box::new(json::Json::open(&schema, out, json::RowShape::Object)?),
+        Format::JsonCompact => Box::new(json::Json::open(&schema, out, json::RowShape::Array)?),
+        Format::JsonCompactEachRow => Box::new(JsonCompactEachRow::open(&schema, out, HeaderLines::Absent)?),
         Format::JsonCompactEachRowWithNames => {
-            Box::new(JsonCompactEachRow::open(&schema, out, Header::Names)?)
+            Box::new(JsonCompactEachRow::open(&schema, out, HeaderLines::Names)?)
         }
         Format::JsonCompactEachRowWithNamesAndTypes => {
-            Box::new(JsonCompactEachRow::open(&schema, out, Header::NamesAndTypes)?)
+            Box::new(JsonCompactEachRow::open(&schema, out, HeaderLines::NamesAndTypes)?)
         }
         Format::Values => Box::new(values::Values::new(out)),
         Format::JsonEachRow => Box::new(json_each_row::JsonEachRow::new(&schema, out)),

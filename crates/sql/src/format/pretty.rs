@@ -52,7 +52,7 @@ impl BatchWriter for Pretty<'_> {
         if self.rows_kept == 0 {
             return Ok(());
         }
-        let table = Table::new(&concat_batches(&self.schema, &self.batches)?)?;
+        let table = PrettyTable::new(&concat_batches(&self.schema, &self.batches)?)?;
         let mut text = match self.frame {
             Frame::Full => table.full(),
             Frame::Compact => table.compact(),
@@ -83,17 +83,17 @@ impl TableColumn {
     }
 }
 
-struct Table {
+struct PrettyTable {
     columns: Vec<TableColumn>,
     rows: usize,
     /// Width of the row numbers, with their dot.
     margin: usize,
 }
 
-impl Table {
-    fn new(batch: &RecordBatch) -> Result<Table> {
+impl PrettyTable {
+    fn new(batch: &RecordBatch) -> Result<PrettyTable> {
         let rows = batch.num_rows();
-        let mut table = Table { columns: Vec::new(), rows, margin: rows.to_string().len() + 1 };
+        let mut table = PrettyTable { columns: Vec::new(), rows, margin: rows.to_string().len() + 1 };
         for (name, column) in names(&batch.schema()).into_iter().zip(columns(batch)?) {
             let mut cells = Vec::with_capacity(rows);
             for row in 0..rows {

@@ -12,7 +12,7 @@ use super::{BatchWriter, Statistics, columns, escape, names};
 
 /// The lines above the rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Header {
+pub enum HeaderLines {
     Absent,
     Names,
     NamesAndTypes,
@@ -29,13 +29,13 @@ impl<'a> TabSeparated<'a> {
     pub fn open(
         schema: &Schema,
         out: &'a mut (dyn Write + Send),
-        header: Header,
+        header: HeaderLines,
         style: Style,
     ) -> Result<Self> {
-        if header != Header::Absent {
+        if header != HeaderLines::Absent {
             out.write_all(&line(names(schema)))?;
         }
-        if header == Header::NamesAndTypes {
+        if header == HeaderLines::NamesAndTypes {
             out.write_all(&line(schema.fields().iter().map(|field| type_name(field)).collect()))?;
         }
         Ok(Self { out, style, buffer: Vec::new() })

@@ -11,7 +11,7 @@ use granary_dialect::{Error, Result};
 use granary_dict::TextFormat;
 
 use super::provider::Provider;
-use super::text::{Compression, Header, TextTable};
+use super::text::{Compression, HeaderRow, TextTable};
 use crate::settings::configuration;
 
 /// The formats that can be read.
@@ -83,10 +83,10 @@ pub async fn open(path: &Path, format: Option<InputFormat>) -> Result<Arc<dyn Ta
         return Err(Error::cannot_open_file(format!("File {} does not exist", path.display())));
     }
     let (text_format, header) = match format {
-        InputFormat::Csv => (TextFormat::Csv, Header::Guessed),
-        InputFormat::CsvWithNames => (TextFormat::Csv, Header::Given),
-        InputFormat::TabSeparated => (TextFormat::TabSeparated, Header::Guessed),
-        InputFormat::TabSeparatedWithNames => (TextFormat::TabSeparated, Header::Given),
+        InputFormat::Csv => (TextFormat::Csv, HeaderRow::Guessed),
+        InputFormat::CsvWithNames => (TextFormat::Csv, HeaderRow::Given),
+        InputFormat::TabSeparated => (TextFormat::TabSeparated, HeaderRow::Guessed),
+        InputFormat::TabSeparatedWithNames => (TextFormat::TabSeparated, HeaderRow::Given),
         InputFormat::Parquet => return open_parquet(path).await,
     };
     let (_, compression) = unpacked_name(path);

@@ -76,7 +76,7 @@ impl Table for Numbers {
         let mut next = self.first;
         let partitions = (0..pieces).map(|i| {
             let rows = size + u64::from(i < larger);
-            let piece = Piece { first: next, rows, schema: Arc::clone(&schema) };
+            let piece = NumbersPiece { first: next, rows, schema: Arc::clone(&schema) };
             next = next.wrapping_add(rows);
             Arc::new(piece) as Arc<dyn PartitionStream>
         });
@@ -90,13 +90,13 @@ impl Table for Numbers {
 
 /// A run of numbers for one thread.
 #[derive(Debug)]
-struct Piece {
+struct NumbersPiece {
     first: u64,
     rows: u64,
     schema: SchemaRef,
 }
 
-impl PartitionStream for Piece {
+impl PartitionStream for NumbersPiece {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }

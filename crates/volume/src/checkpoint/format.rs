@@ -44,7 +44,7 @@ pub(super) type Places = [Option<Place>; PAGE_BLOCKS];
 
 /// The header of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct CheckpointHeader {
     /// The instance of the log that the places are in.
     pub instance: u64,
     /// The size of a block in bytes.
@@ -60,9 +60,9 @@ pub struct Header {
 /// The number that seeds the checksums of a checkpoint's pages and trailer: those of another checkpoint fail their
 /// check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity(u64);
+pub(super) struct CheckpointIdentity(u64);
 
-impl Identity {
+impl CheckpointIdentity {
     fn of_page(self, number: u64) -> u64 {
         self.0 ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
@@ -80,7 +80,7 @@ fn put(bytes: &mut [u8], at: usize, number: u64) {
     bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
 }
 
-pub(super) fn encode_header(header: &Header) -> ([u8; HEADER_SIZE], Identity) {
+pub(super) fn encode_header(header: &CheckpointHeader) -> ([u8; HEADER_SIZE], CheckpointIdentity) {
     let mut bytes = [0; HEADER_SIZE];
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[16..20].copy_from_slice(&VERSION.to_le_bytes());
@@ -91,11 +91,13 @@ pub(super) fn encode_header(header: &Header) -> ([u8; HEADER_SIZE], Identity) {
     bytes[48..52].copy_from_slice(&header.position.to_le_bytes());
     let identity = XxHash3_64::oneshot(&bytes[16..]);
     put(&mut bytes, 8, identity);
-    (bytes, Identity(identity))
+    (bytes, CheckpointIdentity(identity))
 }
 
 /// Returns the header and its identity, or why it is invalid.
-pub(super) fn parse_header(bytes: &[u8; HEADER_SIZE]) -> Result<(Header, Identity), &'static str> {
+pub(super) fn parse_header(
+    bytes: &[u8; HEADER_SIZE],
+) -> Result<(CheckpointHeader, CheckpointIdentity), &'static str> {
     if bytes[..8] != MAGIC {
         return Err("it is no checkpoint");
     }
@@ -103,7 +105,7 @@ pub(super) fn parse_header(bytes: &[u8; HEADER_SIZE]) -> Result<(Header, Identit
     if identity != XxHash3_64::oneshot(&bytes[16..]) {
         return Err("its header is damaged");
     }
-    let header = Header {
+    let header = CheckpointHeader {
         block_size: u32_at(bytes, 20),
         instance: u64_at(bytes, 24),
         blocks: u64_at(bytes, 32),
@@ -113,11 +115,11 @@ pub(super) fn parse_header(bytes: &[u8; HEADER_SIZE]) -> Result<(Header, Identit
     if u32_at(bytes, 16) != VERSION || bytes[52..] != [0; 12] || header.blocks > BLOCKS_MAX {
         return Err("it is of another version");
     }
-    Ok((header, Identity(identity)))
+    Ok((header, CheckpointIdentity(identity)))
 }
 
 /// Appends a page to `bytes`.
-pub(super) fn encode_page(bytes: &mut Vec<u8>, identity: Identity, number: u64, places: &Places) {
+pub(super) fn encode_page(bytes: &mut Vec<u8>, identity: CheckpointIdentity, number: u64, places: &Places) {
     let start = bytes.len();
     bytes.extend_from_slice(&number.to_le_bytes());
     bytes.extend_from_slice(&[0; 8]);
@@ -128,7 +130,7 @@ pub(super) fn encode_page(bytes: &mut Vec<u8>, identity: Identity, number: u64, 
 }
 
 /// Reads a page into `places`. Returns its number, or `None` if it is damaged.
-pub(super) fn parse_page(bytes: &[u8], identity: Identity, places: &mut Places) -> Option<u64> {
+pub(super) fn parse_page(bytes: &[u8], identity: CheckpointIdentity, places: &mut Places) -> Option<u64> {
     let (number, entries) = (u64_at(bytes, 0), &bytes[PAGE_HEADER_SIZE..]);
     if u64_at(bytes, 8) != XxHash3_64::oneshot_with_seed(identity.of_page(number), entries) {
         return None;
@@ -139,7 +141,7 @@ pub(super) fn parse_page(bytes: &[u8], identity: Identity, places: &mut Places) 
     Some(number)
 }
 
-pub(super) fn encode_trailer(identity: Identity, pages: u64, mapped: u64) -> [u8; TRAILER_SIZE] {
+pub(super) fn encode_trailer(identity: CheckpointIdentity, pages: u64, mapped: u64) -> [u8; TRAILER_SIZE] {
     let mut bytes = [0; TRAILER_SIZE];
     bytes[..8].copy_from_slice(&END_MAGIC);
     put(&mut bytes, 8, pages);
@@ -155,7 +157,7 @@ pub(crate) fn seal(bytes: &mut [u8]) {
     header[..8].copy_from_slice(&MAGIC);
     header[16..20].copy_from_slice(&VERSION.to_le_bytes());
     header[52..].fill(0);
-    let identity = Identity(XxHash3_64::oneshot(&header[16..]));
+    let identity = CheckpointIdentity(XxHash3_64::oneshot(&header[16..]));
     put(header, 8, identity.0);
     let Some(pages) = rest.len().checked_sub(TRAILER_SIZE) else { return };
     let (pages, trailer) = rest.split_at_mut(pages);

@@ -8,7 +8,7 @@ mod format;
 mod read;
 mod write;
 
-pub use format::Header;
+pub use format::CheckpointHeader;
 pub(crate) use format::{HEADER_SIZE, PAGE_RECORD_SIZE, TRAILER_SIZE, seal};
 pub use read::{Checkpoint, read};
 pub(crate) use read::{ScanError, scan};

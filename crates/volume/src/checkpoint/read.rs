@@ -1,7 +1,8 @@
 //! Reading a checkpoint.
 
 use super::format::{
-    HEADER_SIZE, Header, PAGE_RECORD_SIZE, Places, TRAILER_SIZE, encode_trailer, parse_header, parse_page,
+    CheckpointHeader, HEADER_SIZE, PAGE_RECORD_SIZE, Places, TRAILER_SIZE, encode_trailer, parse_header,
+    parse_page,
 };
 use super::of_path;
 use crate::limits::{CHECKPOINT_BUFFER_BYTES, CHECKPOINT_PAGE_BLOCKS};
@@ -32,7 +33,7 @@ pub(crate) fn scan(
     mut from: impl Read,
     size: u64,
     mut each: impl FnMut(u64, &Places),
-) -> Result<Header, ScanError> {
+) -> Result<CheckpointHeader, ScanError> {
     let mut bytes = [0; HEADER_SIZE];
     from.read_exact(&mut bytes)?;
     let (header, identity) = parse_header(&bytes).map_err(ScanError::Damaged)?;
@@ -76,7 +77,7 @@ pub(crate) fn scan(
 #[derive(Debug)]
 pub struct Checkpoint {
     /// The header.
-    pub header: Header,
+    pub header: CheckpointHeader,
     path: PathBuf,
     file: File,
     size: u64,

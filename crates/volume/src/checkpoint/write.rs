@@ -1,6 +1,6 @@
 //! Writing a checkpoint.
 
-use super::format::{Header, encode_header, encode_page, encode_trailer};
+use super::format::{CheckpointHeader, encode_header, encode_page, encode_trailer};
 use super::of_path;
 use crate::limits::{BLOCKS_MAX, CHECKPOINT_BUFFER_BYTES, CHECKPOINT_PAGE_BLOCKS};
 use crate::map::Map;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Writes a checkpoint to `out`. `progress` is called repeatedly with the number of logical blocks done.
 pub(crate) fn encode(
     mut out: impl Write,
-    header: &Header,
+    header: &CheckpointHeader,
     map: &dyn Map,
     progress: &mut dyn FnMut(u64),
 ) -> io::Result<()> {
@@ -65,7 +65,7 @@ pub struct Prepared {
 /// If the map does not have `header.blocks` blocks.
 pub fn prepare(
     path: &Path,
-    header: &Header,
+    header: &CheckpointHeader,
     map: &dyn Map,
     progress: &mut dyn FnMut(u64),
 ) -> io::Result<Prepared> {
@@ -91,6 +91,11 @@ impl Prepared {
 ///
 /// # Panics
 /// If the map does not have `header.blocks` blocks.
-pub fn write(path: &Path, header: &Header, map: &dyn Map, progress: &mut dyn FnMut(u64)) -> io::Result<()> {
+pub fn write(
+    path: &Path,
+    header: &CheckpointHeader,
+    map: &dyn Map,
+    progress: &mut dyn FnMut(u64),
+) -> io::Result<()> {
     prepare(path, header, map, progress)?.publish()
 }

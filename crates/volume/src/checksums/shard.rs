@@ -4,7 +4,7 @@ use crate::limits::CHECKSUM_ENTRY_BYTES_MAX;
 use granary_log::prefetch::prefetch_value;
 use hashbrown::HashTable;
 
-struct Entry {
+struct ChecksumEntry {
     slot: u32,
     /// It was read since the clock's hand last passed.
     referenced: bool,
@@ -12,7 +12,7 @@ struct Entry {
     checksums: Box<[u32]>,
 }
 
-impl Entry {
+impl ChecksumEntry {
     /// The bytes that the entry counts against the budget.
     fn charge(checksums: &[u32]) -> u64 {
         size_of_val(checksums) as u64 + CHECKSUM_ENTRY_BYTES_MAX
@@ -23,7 +23,7 @@ pub(super) struct Shard {
     budget: u64,
     /// Invariant: the sum of the charges of `entries`, at most `budget`.
     charged: u64,
-    entries: Vec<Entry>,
+    entries: Vec<ChecksumEntry>,
     /// For each slot, the number of its entry.
     numbers: HashTable<u32>,
     /// The entry that the clock looks at next.
@@ -65,7 +65,7 @@ impl Shard {
     }
 
     pub fn insert(&mut self, slot: u32, sequence: u64, checksums: Box<[u32]>) {
-        let charge = Entry::charge(&checksums);
+        let charge = ChecksumEntry::charge(&checksums);
         if self.number(slot).is_some_and(|number| self.entries[number].sequence > sequence) {
             return;
         }
@@ -77,7 +77,7 @@ impl Shard {
             self.evict();
         }
         let number = self.entries.len() as u32;
-        self.entries.push(Entry { slot, referenced: false, sequence, checksums });
+        self.entries.push(ChecksumEntry { slot, referenced: false, sequence, checksums });
         let entries = &self.entries;
         self.numbers.insert_unique(hash(slot), number, |number| hash(entries[*number as usize].slot));
         self.charged += charge;
@@ -111,12 +111,12 @@ impl Shard {
             *moved.expect("each entry has a number") = number as u32;
         }
         let removed = self.entries.swap_remove(number);
-        self.charged -= Entry::charge(&removed.checksums);
+        self.charged -= ChecksumEntry::charge(&removed.checksums);
     }
 
     pub fn bytes_allocated(&self) -> u64 {
         let checksums: u64 = self.entries.iter().map(|entry| size_of_val(&*entry.checksums) as u64).sum();
-        let table = self.entries.capacity() * size_of::<Entry>() + self.numbers.allocation_size();
+        let table = self.entries.capacity() * size_of::<ChecksumEntry>() + self.numbers.allocation_size();
         checksums + table as u64
     }
 
@@ -125,7 +125,7 @@ impl Shard {
         for (number, entry) in self.entries.iter().enumerate() {
             assert_eq!(self.number(entry.slot), Some(number), "slot {}", entry.slot);
         }
-        let charged: u64 = self.entries.iter().map(|entry| Entry::charge(&entry.checksums)).sum();
+        let charged: u64 = self.entries.iter().map(|entry| ChecksumEntry::charge(&entry.checksums)).sum();
         assert_eq!(charged, self.charged);
         assert!(charged <= self.budget && self.bytes_allocated() <= self.budget);
     }

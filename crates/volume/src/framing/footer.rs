@@ -5,7 +5,7 @@
 //! | 0..8 | XXH3-64 of the rest of the block, seeded by the instance and the block's number |
 //! | 8..14 | sequence number of the segment |
 //! | 14 | kind: 1 header, 2 footer of a commit, 3 summary |
-//! | 15 | bits: 1 see [`Header::reuse_after_checkpoint`], 2 see [`Header::follows_synced`]; 0 in segments from before |
+//! | 15 | bits: 1 see [`FooterHeader::reuse_after_checkpoint`], 2 see [`FooterHeader::follows_synced`]; 0 in segments from before |
 //! | 16..20 | number of this block in the footer |
 //! | 20..24 | blocks of the footer |
 //! | 24..28 | entries in this block |
@@ -41,7 +41,7 @@ pub enum Kind {
 
 /// The header of such a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct FooterHeader {
     /// The sequence number of the segment.
     pub sequence: u64,
     /// The block's kind.
@@ -65,7 +65,7 @@ pub struct Header {
     pub follows_synced: bool,
 }
 
-impl Header {
+impl FooterHeader {
     /// The `position` of the header of segment `sequence`, begun while the checkpoint has all segments before
     /// `checkpoint`. `checkpoint` 0: there is none.
     pub fn position_of(sequence: u64, checkpoint: u64) -> u32 {
@@ -101,7 +101,7 @@ pub fn write(
     geometry: &Geometry,
     instance: u64,
     block: u64,
-    header: Header,
+    header: FooterHeader,
     entries: &[Entry],
 ) {
     let size = geometry.block_size();
@@ -138,7 +138,7 @@ pub fn is_marked(bytes: &[u8]) -> bool {
 }
 
 /// Reads the header of such a block; `None` if it is invalid, not in its place, or of another instance.
-pub fn check(bytes: &[u8], instance: u64, block: u64) -> Option<Header> {
+pub fn check(bytes: &[u8], instance: u64, block: u64) -> Option<FooterHeader> {
     if !is_marked(bytes) {
         return None;
     }
@@ -154,7 +154,7 @@ pub fn check(bytes: &[u8], instance: u64, block: u64) -> Option<Header> {
         _ => return None,
     };
     let room = (bytes.len() - FOOTER_HEADER_BYTES) / ENTRY_BYTES;
-    let header = Header {
+    let header = FooterHeader {
         sequence: u64_at(8) & ((1 << 48) - 1),
         kind,
         index: u32_at(16),
@@ -169,7 +169,7 @@ pub fn check(bytes: &[u8], instance: u64, block: u64) -> Option<Header> {
 }
 
 /// Reads the entries of a checked block; `None`: one of them is of no known kind.
-pub fn entries<'a>(bytes: &'a [u8], header: &Header) -> impl Iterator<Item = Option<Entry>> + use<'a> {
+pub fn entries<'a>(bytes: &'a [u8], header: &FooterHeader) -> impl Iterator<Item = Option<Entry>> + use<'a> {
     let entries = bytes[FOOTER_HEADER_BYTES..].as_chunks::<ENTRY_BYTES>().0;
     entries[..header.entries as usize].iter().map(Entry::parse)
 }

@@ -1,7 +1,7 @@
 //! Reading the summaries of segments on the device.
 
 use super::entry::Entry;
-use super::footer::{self, Header, Kind};
+use super::footer::{self, FooterHeader, Kind};
 use crate::limits::DAMAGED_SEARCHED_MAX;
 use granary_log::{AlignedBuffer, Engine, Extent, Io, SummarySource};
 use std::ops::Range;
@@ -67,7 +67,7 @@ pub struct Faults {
 #[derive(Clone, Copy, Debug)]
 struct SlotEnd {
     /// Its header, if it is valid and of the kind that belongs there.
-    header: Option<Header>,
+    header: Option<FooterHeader>,
     is_read: bool,
     /// It has our mark, valid or not.
     is_marked: bool,
@@ -98,7 +98,8 @@ pub(super) fn read(
         }
         // A summary of an older segment than the header's does not count: only a part of the newer segment may be
         // there.
-        let is_newest = |summary: &Header| header.is_none_or(|header| summary.sequence >= header.sequence);
+        let is_newest =
+            |summary: &FooterHeader| header.is_none_or(|header| summary.sequence >= header.sequence);
         let summary = last.header.filter(is_newest);
         let newest = summary.or(header)?;
         let header = header.filter(|header| header.sequence == newest.sequence);
@@ -156,7 +157,7 @@ fn read_ends(source: &SummarySource<'_>, slots: &Range<u64>, faults: &Faults) ->
     ends
 }
 
-fn bare(header: Header, first_block: u64) -> Summary {
+fn bare(header: FooterHeader, first_block: u64) -> Summary {
     Summary {
         sequence: header.sequence,
         first_block,
@@ -176,7 +177,7 @@ struct Unreadable;
 /// Reads a summary, whose last block has its length; `None`: it is incomplete.
 fn read_summary(
     source: &SummarySource<'_>,
-    last: Header,
+    last: FooterHeader,
     first_block: u64,
 ) -> Result<Option<Summary>, Unreadable> {
     let all = source.geometry.blocks_per_segment();
@@ -222,7 +223,7 @@ fn segment_buffer<'a>(
 /// overwritten by a newer segment whose header never reached the device.
 fn read_commits(
     source: &SummarySource<'_>,
-    header: Header,
+    header: FooterHeader,
     first_block: u64,
     buffer: &mut Option<AlignedBuffer>,
     faults: &Faults,

@@ -1,7 +1,7 @@
 //! A segment that is being filled: a header, blocks of content, a footer after each commit's content, a summary.
 
 use super::entry::{Entry, checksum};
-use super::footer::{self, Header, Kind, blocks_for};
+use super::footer::{self, FooterHeader, Kind, blocks_for};
 use granary_log::{Geometry, SegmentId};
 use std::ops::Range;
 
@@ -96,7 +96,7 @@ impl SegmentBuilder {
         let new = &self.entries[self.committed..];
         let len = blocks_for(&id.geometry, new.len());
         let footer = self.position..self.position + len;
-        let header = Header {
+        let header = FooterHeader {
             position: self.committed_position as u32,
             synced: durable.synced,
             follows_synced: self.synced_position >= self.committed_position,
@@ -113,15 +113,15 @@ impl SegmentBuilder {
     pub(super) fn seal(&mut self, id: &SegmentId, blocks: &mut [u8], durable: Durable) -> Range<usize> {
         self.write_header(id, blocks, durable);
         let summary = self.summary_blocks(&id.geometry);
-        let header = Header { position: 1, synced: durable.synced, ..header(id, Kind::Summary) };
+        let header = FooterHeader { position: 1, synced: durable.synced, ..header(id, Kind::Summary) };
         write(id, blocks, summary.clone(), header, &self.entries);
         summary
     }
 
     fn write_header(&mut self, id: &SegmentId, blocks: &mut [u8], durable: Durable) {
         let Durable { synced, checkpoint } = *self.of_header.get_or_insert(durable);
-        let position = Header::position_of(id.sequence, checkpoint);
-        write(id, blocks, 0..1, Header { position, synced, ..header(id, Kind::Header) }, &[]);
+        let position = FooterHeader::position_of(id.sequence, checkpoint);
+        write(id, blocks, 0..1, FooterHeader { position, synced, ..header(id, Kind::Header) }, &[]);
     }
 
     /// The blocks that the summary takes, at the segment's end.
@@ -132,8 +132,8 @@ impl SegmentBuilder {
 }
 
 /// The common part of the headers of a segment's header, footers and summary.
-fn header(id: &SegmentId, kind: Kind) -> Header {
-    Header {
+fn header(id: &SegmentId, kind: Kind) -> FooterHeader {
+    FooterHeader {
         sequence: id.sequence,
         kind,
         index: 0,
@@ -146,7 +146,7 @@ fn header(id: &SegmentId, kind: Kind) -> Header {
     }
 }
 
-fn write(id: &SegmentId, blocks: &mut [u8], range: Range<usize>, header: Header, entries: &[Entry]) {
+fn write(id: &SegmentId, blocks: &mut [u8], range: Range<usize>, header: FooterHeader, entries: &[Entry]) {
     let size = id.geometry.block_size();
     let first = id.first_block + range.start as u64;
     footer::write(

@@ -14,10 +14,10 @@ use threads::Threads;
 /// Threads that help with large batches: one for each core except the asking thread's. They start at the first such
 /// batch. Caches can share them: a process needs one `Helpers`.
 #[derive(Clone, Default)]
-pub struct Helpers(Arc<State>);
+pub struct Helpers(Arc<HelperPool>);
 
 #[derive(Default)]
-struct State {
+struct HelperPool {
     threads: Threads,
     /// Threads that work on a large batch, their own or another's.
     busy: AtomicUsize,
@@ -42,7 +42,7 @@ pub(crate) struct Working<'a>(Busy<'a>);
 pub(crate) struct Help<'a>(Busy<'a>);
 
 /// A thread that counts as busy until this is dropped.
-struct Busy<'a>(&'a State);
+struct Busy<'a>(&'a HelperPool);
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {

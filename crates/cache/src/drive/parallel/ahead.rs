@@ -8,7 +8,7 @@ use granary_log::limits::{READ_DEPTH, READ_FRAMES_MAX};
 
 /// The end of the device at which a thread begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum DeviceEnd {
     Low,
     High,
 }
@@ -18,7 +18,7 @@ const WINDOWS_MAX: u64 = (READ_DEPTH / READ_FRAMES_MAX) as u64;
 
 /// Chooses windows of the device, each of one longest read, from one end up to block `middle`, in which the batch's
 /// first keys already need so many blocks that the other keys will need the rest.
-pub(super) fn choose(flash: &Flash, probes: &[Probe], end: End, middle: u64) -> BegunReads {
+pub(super) fn choose(flash: &Flash, probes: &[Probe], end: DeviceEnd, middle: u64) -> BegunReads {
     let geometry = flash.log.geometry();
     let block_size = geometry.block_size();
     let blocks = (Io::extent_bytes_max(block_size) / block_size) as u64;
@@ -26,8 +26,8 @@ pub(super) fn choose(flash: &Flash, probes: &[Probe], end: End, middle: u64) -> 
     let windows = probes.iter().map(|probe| probe.block / blocks);
     let (Some(lowest), Some(highest)) = (windows.clone().min(), windows.max()) else { return reads };
     let windows = match end {
-        End::Low => lowest..(lowest + WINDOWS_MAX).min(middle / blocks),
-        End::High => (highest + 1).saturating_sub(WINDOWS_MAX).max(middle / blocks + 1)..highest + 1,
+        DeviceEnd::Low => lowest..(lowest + WINDOWS_MAX).min(middle / blocks),
+        DeviceEnd::High => (highest + 1).saturating_sub(WINDOWS_MAX).max(middle / blocks + 1)..highest + 1,
     };
     if windows.is_empty() {
         return reads;
@@ -74,16 +74,16 @@ mod tests {
         let choose = |probes: &[Probe], end, middle| windows(&super::choose(flash, probes, end, middle));
         let half = |window: u64| (window * BLOCKS..(window + 1) * BLOCKS).step_by(2);
         let dense = probes((10..60).flat_map(half));
-        assert_eq!(choose(&dense, End::Low, u64::MAX), Vec::from_iter(10..26));
-        assert_eq!(choose(&dense, End::High, 0), Vec::from_iter(44..60));
+        assert_eq!(choose(&dense, DeviceEnd::Low, u64::MAX), Vec::from_iter(10..26));
+        assert_eq!(choose(&dense, DeviceEnd::High, 0), Vec::from_iter(44..60));
         // Not beyond the middle, whose window belongs to both threads.
-        assert_eq!(choose(&dense, End::Low, 12 * BLOCKS + 5), [10, 11]);
-        assert_eq!(choose(&dense, End::High, 57 * BLOCKS + 5), [58, 59]);
+        assert_eq!(choose(&dense, DeviceEnd::Low, 12 * BLOCKS + 5), [10, 11]);
+        assert_eq!(choose(&dense, DeviceEnd::High, 57 * BLOCKS + 5), [58, 59]);
         let mixed = probes(half(1).chain(half(2).skip(1)).chain(half(3)));
-        assert_eq!(choose(&mixed, End::Low, u64::MAX), [1, 3]);
+        assert_eq!(choose(&mixed, DeviceEnd::Low, u64::MAX), [1, 3]);
         // The last window is incomplete.
-        assert_eq!(choose(&probes(half(61).chain(half(62).take(8))), End::High, 0), [61]);
-        assert_eq!(choose(&[], End::Low, 0), Vec::<u64>::new());
+        assert_eq!(choose(&probes(half(61).chain(half(62).take(8))), DeviceEnd::High, 0), [61]);
+        assert_eq!(choose(&[], DeviceEnd::Low, 0), Vec::<u64>::new());
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
         let flash = cache.partitions[0].shared.flash.as_ref().unwrap();
         let geometry = flash.log.geometry();
         let wanted = probes(0..2 * BLOCKS);
-        let mut ahead = choose(flash, &wanted, End::Low, u64::MAX);
+        let mut ahead = choose(flash, &wanted, DeviceEnd::Low, u64::MAX);
         assert_eq!((windows(&ahead), ahead.blocks()), (vec![0, 1], 2 * BLOCKS as usize));
         let brings =
             |ahead: &BegunReads, block| ahead.covers(geometry.offset(block), flash.log.sequence_of(block));

@@ -14,12 +14,12 @@ pub(super) enum Side {
 /// The exchange of one batch.
 #[derive(Default)]
 pub(super) struct Meeting {
-    state: Mutex<State>,
+    state: Mutex<MeetingState>,
     came: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct MeetingState {
     /// Blocks below it belong to the lower thread.
     middle: Option<u64>,
     /// Probes for each side.
@@ -29,7 +29,7 @@ struct State {
 }
 
 impl Meeting {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MeetingState> {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 

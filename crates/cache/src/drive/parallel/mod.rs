@@ -14,7 +14,7 @@ use crate::key::Key;
 use crate::limits::{FIRST_KEYS_DIVISOR, SHARED_KEYS_MIN};
 use crate::lookup::{FalsePositive, Lookup, Outcome, Probe, Scratch, Workspace, order};
 use crate::partition_state::PartitionState;
-use ahead::End;
+use ahead::DeviceEnd;
 use meeting::{Meeting, Side};
 use std::ops::Range;
 
@@ -112,7 +112,7 @@ fn look_half_up<S: FnMut(usize, Outcome<'_>)>(
     let first_end = keys.start + keys.len() / FIRST_KEYS_DIVISOR;
     lookup.plan(scratch, keys.start..first_end);
     let middle = meeting.middle(middle_of(&scratch.probes));
-    let end = if side == Side::Lower { End::Low } else { End::High };
+    let end = if side == Side::Lower { DeviceEnd::Low } else { DeviceEnd::High };
     let mut begun = ahead::choose(flash, &scratch.probes, end, middle);
     let reads = io.read_ahead(&flash.log, &begun.extents);
     begun.truncate(reads.begun());

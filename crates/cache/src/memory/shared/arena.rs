@@ -1,8 +1,8 @@
 //! Allocates the units of the file to chunks, lowest first: the file takes no more pages than were in use at once.
 
-use super::directory::{DirectoryEntry, ENTRY_SIZE, Slot};
+use super::directory::{DirectoryEntry, DirectorySlot, ENTRY_SIZE};
 use super::file::Claim;
-use super::header::{Header, Layout};
+use super::header::{ArenaHeader, Layout};
 use super::mapping::{MappedBytes, Mapping};
 use crate::limits::{SHARDS, SHARED_MEMORY_RESERVE_BYTES};
 use std::collections::{BTreeMap, BTreeSet};
@@ -185,11 +185,11 @@ impl Arena {
 
     /// The directory's entry of an extent.
     #[inline]
-    pub fn slot(&self, extent: &UnitRange) -> Slot<'_> {
+    pub fn slot(&self, extent: &UnitRange) -> DirectorySlot<'_> {
         let at = self.layout.directory_at() as usize + extent.first as usize * ENTRY_SIZE;
         self.before_store();
         let [owner, extent] = self.mapping.words(at);
-        Slot { owner, extent }
+        DirectorySlot { owner, extent }
     }
 
     /// Called before each store that a recovery can see, for tests.
@@ -216,7 +216,7 @@ impl Opened {
         let found = claim.adopt(memory_id, salt);
         let checksum_seed = found.map_or_else(|| fastrand::u64(..), |found| found.checksum_seed);
         if found.is_none() {
-            claim.start_over(&Header {
+            claim.start_over(&ArenaHeader {
                 memory_id,
                 salt,
                 checksum_seed,

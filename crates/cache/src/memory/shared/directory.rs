@@ -39,12 +39,12 @@ impl DirectoryEntry {
 }
 
 /// The two halves of a unit's entry in the mapped directory.
-pub(crate) struct Slot<'a> {
+pub(crate) struct DirectorySlot<'a> {
     pub owner: &'a AtomicU64,
     pub extent: &'a AtomicU64,
 }
 
-impl Slot<'_> {
+impl DirectorySlot<'_> {
     /// Makes an empty chunk part of a shard; from here on a recovery finds it.
     pub fn begin(&self, shard: usize, sequence: u64, units: u32) {
         self.extent.store((u64::from(units) << 32).to_le(), Ordering::Release);

@@ -1,6 +1,6 @@
 //! The file on tmpfs: opened, locked, made anew, removed.
 
-use super::header::{Header, Layout, SIZE, encode_path};
+use super::header::{ArenaHeader, Layout, SIZE, encode_path};
 use granary_log::{Lock, lock_file};
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fstatfs, fstatvfs};
 use rustix::io::Errno;
@@ -72,7 +72,7 @@ pub(crate) struct Claim {
     state_path: PathBuf,
     layout: Layout,
     /// The header that an earlier process left in it.
-    found: Option<Header>,
+    found: Option<ArenaHeader>,
 }
 
 impl Claim {
@@ -91,7 +91,7 @@ impl Claim {
             return Err(io::Error::other("it is no tmpfs, which keeps files in RAM"));
         }
         let mut bytes = [0; SIZE];
-        let header = file.read_exact_at(&mut bytes, 0).ok().and_then(|()| Header::parse(&bytes));
+        let header = file.read_exact_at(&mut bytes, 0).ok().and_then(|()| ArenaHeader::parse(&bytes));
         let is_whole = file.metadata()?.len() == layout.file_bytes();
         let found = header.filter(|header| is_whole && header.layout == layout);
         Ok(Self { file, path, state_path: absolute(state_path), layout, found })
@@ -121,12 +121,12 @@ impl Claim {
     }
 
     /// Returns the found header if it has this number and salt.
-    pub fn adopt(&self, memory_id: u64, salt: u64) -> Option<Header> {
+    pub fn adopt(&self, memory_id: u64, salt: u64) -> Option<ArenaHeader> {
         self.found.filter(|header| header.memory_id == memory_id && header.salt == salt && memory_id != 0)
     }
 
     /// Starts over: an empty file of full length with a reserved directory and `header`, which is written last.
-    pub fn start_over(&self, header: &Header) -> io::Result<()> {
+    pub fn start_over(&self, header: &ArenaHeader) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.set_len(self.layout.file_bytes())?;
         self.reserve(0..self.layout.units_at())?;

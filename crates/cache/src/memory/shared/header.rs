@@ -114,7 +114,7 @@ impl Layout {
 
 /// The decoded header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct ArenaHeader {
     pub memory_id: u64,
     pub salt: u64,
     pub checksum_seed: u64,
@@ -122,7 +122,7 @@ pub(crate) struct Header {
     pub layout: Layout,
 }
 
-impl Header {
+impl ArenaHeader {
     pub fn encode(&self) -> [u8; SIZE] {
         let mut bytes = [0; SIZE];
         bytes[..8].copy_from_slice(&MAGIC);

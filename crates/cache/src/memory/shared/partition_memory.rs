@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex};
 /// The file, claimed and then opened with the log.
 pub(crate) struct PartitionMemory {
     found: u64,
-    state: Mutex<State>,
+    state: Mutex<PartitionMemoryState>,
 }
 
-enum State {
+enum PartitionMemoryState {
     Claimed(Claim),
     Opened(Arc<Arena>, Vec<Vec<FoundChunk>>),
     /// It cannot be used.
@@ -22,14 +22,14 @@ enum State {
 
 impl PartitionMemory {
     pub fn new(claim: Claim) -> Self {
-        Self { found: claim.memory_id(), state: Mutex::new(State::Claimed(claim)) }
+        Self { found: claim.memory_id(), state: Mutex::new(PartitionMemoryState::Claimed(claim)) }
     }
 
     /// Ends the claim, as the log was not opened. A file with content stays for the next attempt; a new one is removed.
     pub fn abandon(&self) {
         match &*self.state.lock().expect("no panic under the lock") {
-            State::Claimed(claim) if self.found == 0 => claim.remove(),
-            State::Opened(arena, _) if self.found == 0 => arena.remove(),
+            PartitionMemoryState::Claimed(claim) if self.found == 0 => claim.remove(),
+            PartitionMemoryState::Opened(arena, _) if self.found == 0 => arena.remove(),
             _ => {}
         }
     }
@@ -38,7 +38,7 @@ impl PartitionMemory {
     /// open.
     pub fn take_found(&self) -> Option<(Arc<Arena>, Vec<Vec<FoundChunk>>)> {
         match &mut *self.state.lock().expect("no panic under the lock") {
-            State::Opened(arena, chunks) => Some((Arc::clone(arena), std::mem::take(chunks))),
+            PartitionMemoryState::Opened(arena, chunks) => Some((Arc::clone(arena), std::mem::take(chunks))),
             _ => None,
         }
     }
@@ -57,25 +57,25 @@ impl SharedMemory for PartitionMemory {
 
     fn open(&self, number: u64, salt: u64) -> Vec<(u64, AlignedBuffer)> {
         let mut state = self.state.lock().expect("no panic under the lock");
-        match std::mem::replace(&mut *state, State::None) {
-            State::Claimed(claim) => {
+        match std::mem::replace(&mut *state, PartitionMemoryState::None) {
+            PartitionMemoryState::Claimed(claim) => {
                 let Some((arena, chunks)) = Arena::open(claim, number, salt) else { return Vec::new() };
                 let buffers = arena.found_buffers();
-                *state = State::Opened(arena, chunks);
+                *state = PartitionMemoryState::Opened(arena, chunks);
                 buffers
             }
-            State::Opened(arena, _) => {
+            PartitionMemoryState::Opened(arena, _) => {
                 tracing::warn!("the content is given up: the RAM tier of this process dies with it");
                 arena.remove();
                 Vec::new()
             }
-            State::None => Vec::new(),
+            PartitionMemoryState::None => Vec::new(),
         }
     }
 
     fn buffer(&self, bytes: usize) -> Option<AlignedBuffer> {
         match &*self.state.lock().expect("no panic under the lock") {
-            State::Opened(arena, _) => arena.take_buffer(bytes),
+            PartitionMemoryState::Opened(arena, _) => arena.take_buffer(bytes),
             _ => None,
         }
     }

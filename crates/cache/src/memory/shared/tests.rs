@@ -3,7 +3,7 @@
 use super::Arena;
 use super::abandoned::remove_abandoned;
 use super::file::Claim;
-use super::header::{Header, PATH_BYTES_MAX, encode_path, parse_path};
+use super::header::{ArenaHeader, PATH_BYTES_MAX, encode_path, parse_path};
 use crate::codec::StoredValue;
 use crate::key::KeyHasher;
 use crate::memory::{
@@ -237,7 +237,7 @@ fn the_files_of_caches_that_are_gone_are_removed() {
 #[test]
 fn a_page_says_whose_it_is_or_nothing() {
     let layout = pool(1 << 20).layout(u64::MAX);
-    let header = Header { memory_id: MEMORY_ID, salt: SALT, checksum_seed: 1, boot_id: [7; 16], layout };
+    let header = ArenaHeader { memory_id: MEMORY_ID, salt: SALT, checksum_seed: 1, boot_id: [7; 16], layout };
     let page = |path: &[u8]| [&header.encode()[..], &encode_path(path)].concat();
     assert_eq!(page(b"/a/b")[96..], *b"\x04\x00/a/b");
     assert_eq!(parse_path(&page(b"/a/b")), Some(&b"/a/b"[..]));

@@ -15,7 +15,7 @@ use crate::types::{is_bounded, type_name};
 
 /// The unit of a shift.
 #[derive(Clone, Copy)]
-enum Unit {
+enum ShiftUnit {
     Seconds(i64),
     Days(i64),
     Months(i64),
@@ -36,33 +36,33 @@ macro_rules! shift {
 }
 
 const ALL: [[Function; 2]; 8] = [
-    shift!("addSeconds", "subtractSeconds", Unit::Seconds(1)),
-    shift!("addMinutes", "subtractMinutes", Unit::Seconds(60)),
-    shift!("addHours", "subtractHours", Unit::Seconds(60 * 60)),
-    shift!("addDays", "subtractDays", Unit::Days(1)),
-    shift!("addWeeks", "subtractWeeks", Unit::Days(7)),
-    shift!("addMonths", "subtractMonths", Unit::Months(1)),
-    shift!("addQuarters", "subtractQuarters", Unit::Months(3)),
-    shift!("addYears", "subtractYears", Unit::Months(12)),
+    shift!("addSeconds", "subtractSeconds", ShiftUnit::Seconds(1)),
+    shift!("addMinutes", "subtractMinutes", ShiftUnit::Seconds(60)),
+    shift!("addHours", "subtractHours", ShiftUnit::Seconds(60 * 60)),
+    shift!("addDays", "subtractDays", ShiftUnit::Days(1)),
+    shift!("addWeeks", "subtractWeeks", ShiftUnit::Days(7)),
+    shift!("addMonths", "subtractMonths", ShiftUnit::Months(1)),
+    shift!("addQuarters", "subtractQuarters", ShiftUnit::Months(3)),
+    shift!("addYears", "subtractYears", ShiftUnit::Months(12)),
 ];
 
 pub(super) const FUNCTIONS: &[Function] = ALL.as_flattened();
 
 /// The type of the time itself; a date shifted by hours becomes a time.
-fn shifted_type(given: &[FieldRef], unit: Unit) -> Option<Field> {
+fn shifted_type(given: &[FieldRef], unit: ShiftUnit) -> Option<Field> {
     let count = given[1].data_type();
     if !is_moment(&given[0]) || !(count.is_integer() || count.is_floating()) {
         return None;
     }
     match unit {
         // A Date32 would become a DateTime64.
-        Unit::Seconds(_) if is_date(&given[0]) && !is_bounded(&given[0]) => None,
-        Unit::Seconds(_) if is_date(&given[0]) => Some(of(DataType::Timestamp(TimeUnit::Second, None))),
+        ShiftUnit::Seconds(_) if is_date(&given[0]) && !is_bounded(&given[0]) => None,
+        ShiftUnit::Seconds(_) if is_date(&given[0]) => Some(of(DataType::Timestamp(TimeUnit::Second, None))),
         _ => Some(given[0].as_ref().clone()),
     }
 }
 
-fn shifted(given: &[ArrayRef], field: &Field, unit: Unit, sign: i64) -> Result<ArrayRef> {
+fn shifted(given: &[ArrayRef], field: &Field, unit: ShiftUnit, sign: i64) -> Result<ArrayRef> {
     let moments = Moments::of(&given[0])?;
     let counts = cast(&given[1], &DataType::Int64)?;
     if counts.logical_null_count() > given[1].logical_null_count() {
@@ -78,9 +78,11 @@ fn shifted(given: &[ArrayRef], field: &Field, unit: Unit, sign: i64) -> Result<A
     let moved = |row: usize| -> Result<i64> {
         let count = if counts.is_valid(row) { counts.value(row).saturating_mul(sign) } else { 0 };
         let moved = match unit {
-            Unit::Seconds(each) => moments.seconds[row].saturating_add(count.saturating_mul(each)),
-            Unit::Days(each) => at_local(moments.local(row).saturating_add(count.saturating_mul(each * DAY))),
-            Unit::Months(each) => at_local(months_later(moments.local(row), count.saturating_mul(each))),
+            ShiftUnit::Seconds(each) => moments.seconds[row].saturating_add(count.saturating_mul(each)),
+            ShiftUnit::Days(each) => {
+                at_local(moments.local(row).saturating_add(count.saturating_mul(each * DAY)))
+            }
+            ShiftUnit::Months(each) => at_local(months_later(moments.local(row), count.saturating_mul(each))),
         };
         match (first..=last).contains(&moved) || given.iter().any(|array| array.is_null(row)) {
             true => Ok(moved),

@@ -50,7 +50,7 @@ macro_rules! substring {
             name: $name,
             arguments: 2..=3,
             field: |given| {
-                let has_letters = matches!($unit, Unit::Bytes) || fixed_bytes(&given[0]).is_none();
+                let has_letters = matches!($unit, TextUnit::Bytes) || fixed_bytes(&given[0]).is_none();
                 (all_texts(&given[..1]) && has_letters && whole(&given[1..])).then(|| of(DataType::Utf8))
             },
             answer: |given, _| {
@@ -80,7 +80,7 @@ macro_rules! end {
             name: $name,
             arguments: 2..=2,
             field: |given| {
-                let has_letters = matches!($unit, Unit::Bytes) || fixed_bytes(&given[0]).is_none();
+                let has_letters = matches!($unit, TextUnit::Bytes) || fixed_bytes(&given[0]).is_none();
                 (all_texts(&given[..1]) && has_letters && whole(&given[1..])).then(|| of(DataType::Utf8))
             },
             answer: |given, _| {
@@ -110,12 +110,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Ok(Arc::new(UInt64Array::from_iter_values((0..given[0].len()).map(place))))
         },
     },
-    substring!("substring", Unit::Bytes),
-    substring!("substringUTF8", Unit::Letters),
-    end!("left", Unit::Bytes, |count, _| (0, count)),
-    end!("leftUTF8", Unit::Letters, |count, _| (0, count)),
-    end!("right", Unit::Bytes, |count, length| (length - count, length)),
-    end!("rightUTF8", Unit::Letters, |count, length| (length - count, length)),
+    substring!("substring", TextUnit::Bytes),
+    substring!("substringUTF8", TextUnit::Letters),
+    end!("left", TextUnit::Bytes, |count, _| (0, count)),
+    end!("leftUTF8", TextUnit::Letters, |count, _| (0, count)),
+    end!("right", TextUnit::Bytes, |count, length| (length - count, length)),
+    end!("rightUTF8", TextUnit::Letters, |count, length| (length - count, length)),
     Function {
         name: "repeat",
         arguments: 2..=2,
@@ -140,7 +140,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 #[derive(Clone, Copy)]
-enum Unit {
+enum TextUnit {
     Bytes,
     Letters,
 }
@@ -172,14 +172,14 @@ pub(super) fn broken_letters(name: &str, text: &str) -> Error {
 }
 
 /// The part between the positions that `part` returns for the row and the text's length.
-fn cut(texts: &ArrayRef, unit: Unit, part: impl Fn(usize, i128) -> (i128, i128)) -> Result<ArrayRef> {
+fn cut(texts: &ArrayRef, unit: TextUnit, part: impl Fn(usize, i128) -> (i128, i128)) -> Result<ArrayRef> {
     let rows = texts.len();
     let texts = Texts::of(texts)?;
     let cut = |row: usize| {
         let text = texts.at(row);
         let length = match unit {
-            Unit::Bytes => text.len(),
-            Unit::Letters => text.chars().count(),
+            TextUnit::Bytes => text.len(),
+            TextUnit::Letters => text.chars().count(),
         };
         let (start, end) = part(row, length as i128);
         let [start, end] = [start, end].map(|place| place.clamp(0, length as i128) as usize);
@@ -187,8 +187,8 @@ fn cut(texts: &ArrayRef, unit: Unit, part: impl Fn(usize, i128) -> (i128, i128))
             return Ok("");
         }
         match unit {
-            Unit::Bytes => text.get(start..end).ok_or_else(|| broken_letters("substring", text).into()),
-            Unit::Letters => {
+            TextUnit::Bytes => text.get(start..end).ok_or_else(|| broken_letters("substring", text).into()),
+            TextUnit::Letters => {
                 let mut places = text.char_indices().map(|(at, _)| at).chain([text.len()]);
                 let from = places.nth(start).unwrap_or(0);
                 let to = places.nth(end - start - 1).unwrap_or(text.len());

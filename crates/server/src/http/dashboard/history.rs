@@ -14,10 +14,10 @@ use super::series::Series;
 use crate::figures::{LatencyFigure, SideServers, VolumeFigures};
 use crate::limits::{HISTORY_FAILURES, HISTORY_SECONDS};
 
-type Figure = (&'static str, fn(&Status) -> u64);
+type DictionaryFigure = (&'static str, fn(&Status) -> u64);
 
 /// The figures kept of each dictionary, by their names in `system.dictionaries`.
-const FIGURES: &[Figure] = &[
+const FIGURES: &[DictionaryFigure] = &[
     ("keys_requested", |s| s.keys_requested),
     ("keys_hit", |s| s.keys_hit),
     ("keys_expired", |s| s.keys_expired),

@@ -10,7 +10,7 @@ use granary_dialect::types::{said, type_name};
 use granary_dialect::{Error, Result};
 use granary_dict::{Dictionary, Key, LookupKey};
 
-use super::function::Kind;
+use super::function::FunctionKind;
 use crate::catalogue::Catalogue;
 
 /// A call's dictionary and attributes.
@@ -93,8 +93,8 @@ impl Call {
     }
 
     /// Refuses an answer of arrays or maps that could be NULL.
-    pub fn check_nullable(&self, kind: Kind, key_arguments: &[FieldRef]) -> Result<()> {
-        if kind != Kind::GetOrNull && !may_be_null(key_arguments) {
+    pub fn check_nullable(&self, kind: FunctionKind, key_arguments: &[FieldRef]) -> Result<()> {
+        if kind != FunctionKind::GetOrNull && !may_be_null(key_arguments) {
             return Ok(());
         }
         let mut fields = (0..self.attributes.len()).map(|place| self.attribute(place));
@@ -109,12 +109,12 @@ impl Call {
     }
 
     /// The field of the answer, given those of the key arguments.
-    pub fn field(&self, function: &str, kind: Kind, key_arguments: &[FieldRef]) -> FieldRef {
+    pub fn field(&self, function: &str, kind: FunctionKind, key_arguments: &[FieldRef]) -> FieldRef {
         let may_be_null = may_be_null(key_arguments);
-        if kind == Kind::Has {
+        if kind == FunctionKind::Has {
             return Arc::new(Field::new(function, DataType::Boolean, may_be_null));
         }
-        let nullable = |field: &Field| field.is_nullable() || may_be_null || kind == Kind::GetOrNull;
+        let nullable = |field: &Field| field.is_nullable() || may_be_null || kind == FunctionKind::GetOrNull;
         let mut chosen = (0..self.attributes.len()).map(|place| {
             let field = self.attribute(place);
             let nullable = nullable(&field);

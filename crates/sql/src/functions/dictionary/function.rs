@@ -29,7 +29,7 @@ use crate::catalogue::Catalogue;
 
 /// What to answer where the source does not have a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum FunctionKind {
     /// The attribute's DEFAULT.
     Get,
     /// The last argument.
@@ -40,15 +40,15 @@ pub enum Kind {
     Has,
 }
 
-impl Kind {
+impl FunctionKind {
     /// Place of the key among the arguments.
     fn key(self) -> usize {
-        if self == Kind::Has { 1 } else { 2 }
+        if self == FunctionKind::Has { 1 } else { 2 }
     }
 
     /// The number of arguments of a call.
     fn arguments(self, call: &Call) -> usize {
-        self.key() + call.key_argument_count() + usize::from(self == Kind::GetOrDefault)
+        self.key() + call.key_argument_count() + usize::from(self == FunctionKind::GetOrDefault)
     }
 
     /// Places of the arguments that are looked up.
@@ -61,7 +61,7 @@ impl Kind {
 #[derive(Debug)]
 pub struct DictionaryFunction {
     name: String,
-    kind: Kind,
+    kind: FunctionKind,
     demanded: Option<&'static str>,
     catalogue: Arc<Catalogue>,
     signature: Signature,
@@ -84,7 +84,7 @@ impl Hash for DictionaryFunction {
 impl DictionaryFunction {
     pub fn new(
         name: String,
-        kind: Kind,
+        kind: FunctionKind,
         demanded: Option<&'static str>,
         volatility: Volatility,
         catalogue: Arc<Catalogue>,
@@ -106,12 +106,12 @@ impl DictionaryFunction {
         }
         let dictionary = constant(constants, 0, "the dictionary's name", shown)?;
         let attributes = match self.kind {
-            Kind::Has => None,
+            FunctionKind::Has => None,
             _ => Some(constant(constants, 1, "the attribute's name", shown)?),
         };
         let call = Call::resolve(&self.catalogue, dictionary, attributes, self.demanded, shown)?;
         check_count(&call, self.kind, constants.len(), shown)?;
-        if call.is_of_texts() && matches!(self.kind, Kind::Has | Kind::GetOrNull) {
+        if call.is_of_texts() && matches!(self.kind, FunctionKind::Has | FunctionKind::GetOrNull) {
             let what = "Dictionary RegExpTree does not support method `hasKeys`";
             return Err(Error::unsupported_method(what).into());
         }
@@ -120,7 +120,12 @@ impl DictionaryFunction {
 }
 
 /// Refuses a number of arguments other than the dictionary's layout wants.
-pub(super) fn check_count(call: &Call, kind: Kind, given: usize, function: &str) -> Result<(), Error> {
+pub(super) fn check_count(
+    call: &Call,
+    kind: FunctionKind,
+    given: usize,
+    function: &str,
+) -> Result<(), Error> {
     match kind.arguments(call) {
         wanted if wanted == given => Ok(()),
         wanted => Err(wrong_count(function, given, wanted)),
@@ -168,7 +173,7 @@ impl ScalarUDFImpl for DictionaryFunction {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let call = self.resolve(args.scalar_arguments)?;
-        if self.kind == Kind::GetOrDefault {
+        if self.kind == FunctionKind::GetOrDefault {
             let default = args.arg_fields.len() - 1;
             check_default(&call, &args.arg_fields[default])?;
             // Seen here, too: `IS NULL` of a call that is not Nullable is not computed.
@@ -185,10 +190,13 @@ impl ScalarUDFImpl for DictionaryFunction {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let call = self.resolve(&constants(&args.args))?;
         let (place, key_arguments) = (self.kind.key(), self.kind.key_arguments(&call));
-        if self.demanded.is_none() && self.kind != Kind::Has && !call.is_as_planned(&args.return_field) {
+        if self.demanded.is_none()
+            && self.kind != FunctionKind::Has
+            && !call.is_as_planned(&args.return_field)
+        {
             return Err(replaced(&call.dictionary));
         }
-        if self.kind == Kind::GetOrDefault && self.demanded.is_some() {
+        if self.kind == FunctionKind::GetOrDefault && self.demanded.is_some() {
             check_known(self.shown(), &args.arg_fields[key_arguments.end])?;
         }
         let rows = rows(&args.args[place..], args.number_rows);
@@ -197,10 +205,10 @@ impl ScalarUDFImpl for DictionaryFunction {
             keys(&call, &args.arg_fields[key_arguments.clone()], &args.args[key_arguments.clone()], rows)?;
         let answer = look_up(&call, keys)?;
         let array: ArrayRef = match self.kind {
-            Kind::Has => with_nulls(Arc::new(answer.found), &answer.nulls)?,
+            FunctionKind::Has => with_nulls(Arc::new(answer.found), &answer.nulls)?,
             _ => {
                 let default = match self.kind {
-                    Kind::GetOrDefault => Some((
+                    FunctionKind::GetOrDefault => Some((
                         &args.arg_fields[key_arguments.end],
                         args.args[key_arguments.end].to_array(rows)?,
                     )),
@@ -242,7 +250,7 @@ pub(super) fn of_moments(array: ArrayRef, answer: &Field) -> Result<ArrayRef> {
 }
 
 /// The answer for all rows of a batch, including those with a NULL key.
-pub(super) struct Rows {
+pub(super) struct LookedUpRows {
     pub columns: Vec<ArrayRef>,
     pub found: BooleanArray,
     /// By column, which rows have its value; empty if `found` holds for all columns.
@@ -250,7 +258,7 @@ pub(super) struct Rows {
     pub nulls: Option<NullBuffer>,
 }
 
-impl Rows {
+impl LookedUpRows {
     /// Which rows have the attribute asked for at `place`.
     fn found_at(&self, place: usize) -> &BooleanArray {
         self.found_each.get(place).unwrap_or(&self.found)
@@ -258,7 +266,7 @@ impl Rows {
 }
 
 /// Looks up the keys that are not NULL, and puts the answers at the batch's rows.
-pub(super) fn look_up(call: &Call, keys: Keys) -> Result<Rows> {
+pub(super) fn look_up(call: &Call, keys: Keys) -> Result<LookedUpRows> {
     let get = |columns: &[ArrayRef]| -> Result<Answer> {
         if call.attributes.is_empty() {
             let found = call.dictionary.has(columns).map_err(Error::from)?;
@@ -268,7 +276,7 @@ pub(super) fn look_up(call: &Call, keys: Keys) -> Result<Rows> {
     };
     let Some(nulls) = keys.nulls else {
         let Answer { columns, found, found_each } = get(&keys.columns)?;
-        return Ok(Rows { columns, found, found_each, nulls: None });
+        return Ok(LookedUpRows { columns, found, found_each, nulls: None });
     };
     let valid = BooleanArray::new(nulls.inner().clone(), None);
     let present = keys.columns.iter().map(|column| filter(column, &valid)).collect::<Result<Vec<_>, _>>()?;
@@ -290,7 +298,7 @@ pub(super) fn look_up(call: &Call, keys: Keys) -> Result<Rows> {
     };
     let found = spread_found(&answer.found)?;
     let found_each = answer.found_each.iter().map(spread_found).collect::<Result<_>>()?;
-    Ok(Rows { columns, found, found_each, nulls: Some(nulls) })
+    Ok(LookedUpRows { columns, found, found_each, nulls: Some(nulls) })
 }
 
 fn spread_ref<'a, E>(
@@ -316,18 +324,18 @@ impl DictionaryFunction {
     fn columns(
         &self,
         call: &Call,
-        answer: Rows,
+        answer: LookedUpRows,
         default: Option<(&FieldRef, ArrayRef)>,
         field: &Field,
     ) -> Result<ArrayRef> {
-        if let (Kind::GetOrDefault, Some((default, values))) = (self.kind, default) {
+        if let (FunctionKind::GetOrDefault, Some((default, values))) = (self.kind, default) {
             let columns = with_defaults(call, &answer, default, &values)?;
             return as_answer(call, columns, field, answer.found.len());
         }
         let mut columns = Vec::with_capacity(answer.columns.len());
         for column in &answer.columns {
             let column = match self.kind {
-                Kind::GetOrNull => nullif(column, &not(&answer.found)?)?,
+                FunctionKind::GetOrNull => nullif(column, &not(&answer.found)?)?,
                 _ => Arc::clone(column),
             };
             columns.push(with_nulls(column, &answer.nulls)?);
@@ -339,7 +347,7 @@ impl DictionaryFunction {
 /// The columns of an answer with defaults where something was not found.
 pub(super) fn with_defaults(
     call: &Call,
-    answer: &Rows,
+    answer: &LookedUpRows,
     field: &FieldRef,
     values: &ArrayRef,
 ) -> Result<Vec<ArrayRef>> {

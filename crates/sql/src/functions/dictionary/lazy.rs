@@ -21,8 +21,8 @@ use granary_dialect::plan::{has_expression, has_node, map_named_expressions, sch
 
 use super::call::Call;
 use super::function::{
-    Kind, as_answer, call_of, check_count, default_columns, look_up, of_moments, replaced, with_defaults,
-    with_nulls, without_zone,
+    FunctionKind, as_answer, call_of, check_count, default_columns, look_up, of_moments, replaced,
+    with_defaults, with_nulls, without_zone,
 };
 use super::keys::keys;
 use crate::catalogue::Catalogue;
@@ -182,14 +182,14 @@ impl DefaultPart {
         let function = GET_OR_DEFAULT;
         let call = call_of(&self.catalogue, constants, function)?;
         let given = constants.len() + usize::from(self.part == Part::Found);
-        check_count(&call, Kind::GetOrDefault, given, function)?;
+        check_count(&call, FunctionKind::GetOrDefault, given, function)?;
         Ok(call)
     }
 
     /// The whole answer's field.
     fn answer(&self, call: &Call, arguments: &[FieldRef]) -> FieldRef {
         let key_arguments = &arguments[2..2 + call.key_argument_count()];
-        let field = call.field(VALUE, Kind::GetOrDefault, key_arguments);
+        let field = call.field(VALUE, FunctionKind::GetOrDefault, key_arguments);
         Arc::new(field.as_ref().clone().with_name(VALUE))
     }
 

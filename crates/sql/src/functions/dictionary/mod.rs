@@ -18,7 +18,7 @@ use granary_dialect::rewrite::CONSTANT_SUFFIX;
 
 use crate::catalogue::Catalogue;
 use all::GetAllFunction;
-use function::{DictionaryFunction, Kind};
+use function::{DictionaryFunction, FunctionKind};
 use hierarchy::HierarchyFunction;
 pub use lazy::LazyDefaults;
 use reverse::GetKeysFunction;
@@ -31,18 +31,18 @@ const TYPES: &[&str] = &[
 ];
 
 /// All names, with their kind and the type they demand.
-fn names() -> impl Iterator<Item = (String, Kind, Option<&'static str>)> {
+fn names() -> impl Iterator<Item = (String, FunctionKind, Option<&'static str>)> {
     let plain = [
-        ("dictGet", Kind::Get),
-        ("dictGetOrDefault", Kind::GetOrDefault),
-        ("dictGetOrNull", Kind::GetOrNull),
-        ("dictHas", Kind::Has),
+        ("dictGet", FunctionKind::Get),
+        ("dictGetOrDefault", FunctionKind::GetOrDefault),
+        ("dictGetOrNull", FunctionKind::GetOrNull),
+        ("dictHas", FunctionKind::Has),
     ];
     let plain = plain.into_iter().map(|(name, kind)| (name.to_owned(), kind, None));
     let typed = TYPES.iter().flat_map(|&name| {
         [
-            (format!("dictGet{name}"), Kind::Get, Some(name)),
-            (format!("dictGet{name}OrDefault"), Kind::GetOrDefault, Some(name)),
+            (format!("dictGet{name}"), FunctionKind::Get, Some(name)),
+            (format!("dictGet{name}OrDefault"), FunctionKind::GetOrDefault, Some(name)),
         ]
     });
     plain.chain(typed)

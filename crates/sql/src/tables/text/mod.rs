@@ -16,11 +16,11 @@ use granary_dict::{DataType, TextFormat};
 
 use super::provider::{Table, Wanted};
 use super::scan::Scan;
-use kind::Kind;
-use pieces::{Piece, Range};
+use kind::ValueKind;
+use pieces::{Range, TextPiece};
 pub use reader::Compression;
 use reader::Reader;
-pub use sample::Header;
+pub use sample::HeaderRow;
 
 /// The table: its file's description; each query reads the rows anew.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ struct TextFile {
     compression: Compression,
     /// The types that the decoder reads.
     columns: Vec<(String, DataType)>,
-    kinds: Vec<Kind>,
+    kinds: Vec<ValueKind>,
     header_bytes: usize,
 }
 
@@ -47,7 +47,7 @@ impl TextTable {
         path: &Path,
         format: TextFormat,
         compression: Compression,
-        header: Header,
+        header: HeaderRow,
     ) -> Result<TextTable> {
         let sample = Reader::open(path, compression, format, 0..u64::MAX)
             .and_then(|mut reader| reader.next_rows())
@@ -80,7 +80,7 @@ impl Table for TextTable {
         let ranges = pieces::ranges(&self.file, threads).map_err(|error| error.at(&self.file.path))?;
         let piece = |range: Range| {
             let (file, schema) = (Arc::clone(&self.file), Arc::clone(&schema));
-            Arc::new(Piece { file, range, columns: columns.clone(), schema }) as Arc<dyn PartitionStream>
+            Arc::new(TextPiece { file, range, columns: columns.clone(), schema }) as Arc<dyn PartitionStream>
         };
         let pieces = ranges.into_iter().map(piece).collect();
         Ok(Arc::new(Scan::new("text file", schema, pieces)))

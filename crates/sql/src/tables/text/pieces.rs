@@ -14,7 +14,7 @@ use granary_dialect::{Error, Result};
 use granary_dict::TextFormat;
 
 use super::reader::{Compression, Reader};
-use super::{Kind, TextFile};
+use super::{TextFile, ValueKind};
 use crate::limits::{TEXT_CHUNK_BYTES, TEXT_SPLIT_BYTES};
 
 /// A range of a file's unpacked bytes that begins with a row.
@@ -60,7 +60,7 @@ fn row_start(file: &File, from: u64) -> std::io::Result<Option<u64>> {
 
 /// One piece for one thread.
 #[derive(Debug)]
-pub struct Piece {
+pub struct TextPiece {
     pub file: Arc<TextFile>,
     pub range: Range,
     /// Places of the wanted columns.
@@ -69,7 +69,7 @@ pub struct Piece {
     pub schema: SchemaRef,
 }
 
-impl PartitionStream for Piece {
+impl PartitionStream for TextPiece {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -142,9 +142,9 @@ impl Batches {
     }
 }
 
-fn shown(kind: Kind, array: ArrayRef) -> Result<ArrayRef> {
+fn shown(kind: ValueKind, array: ArrayRef) -> Result<ArrayRef> {
     match kind {
-        Kind::DateTime64 => Ok(cast(&array, kind.field("").data_type())?),
+        ValueKind::DateTime64 => Ok(cast(&array, kind.field("").data_type())?),
         _ => Ok(array),
     }
 }

@@ -54,7 +54,7 @@ pub(super) enum Refused {
 }
 
 /// Where a key is, or would be.
-enum Slot {
+enum ProbeOutcome {
     Taken(usize, u64),
     Empty(usize, u64),
     Crowded,
@@ -78,27 +78,27 @@ impl Table {
         if self.slot_bits == self.key_bits { slots } else { slots / 4 * 3 }
     }
 
-    fn find(&self, key: u64) -> Slot {
+    fn find(&self, key: u64) -> ProbeOutcome {
         let mask = self.words.len() - 1;
         let (bucket, remainder) = (key as usize & mask, key >> self.slot_bits << REMAINDER_SHIFT);
         for distance in 0..HASH_DISTANCE_MAX.min(self.words.len() as u64) {
             let slot = (bucket + distance as usize) & mask;
             let word = self.words[slot].load(Ordering::Acquire);
             if word & KEY_MASK == remainder | (distance + 1) << DISTANCE_SHIFT {
-                return Slot::Taken(slot, word);
+                return ProbeOutcome::Taken(slot, word);
             }
             if word & KEY_MASK == 0 {
                 let key = remainder | (distance + 1) << DISTANCE_SHIFT;
-                return Slot::Empty(slot, word & FROZEN | key);
+                return ProbeOutcome::Empty(slot, word & FROZEN | key);
             }
         }
-        Slot::Crowded
+        ProbeOutcome::Crowded
     }
 
     pub fn get(&self, key: u64) -> Option<Place> {
         match self.find(key) {
-            Slot::Taken(_, word) => place_of(word),
-            Slot::Empty(..) | Slot::Crowded => None,
+            ProbeOutcome::Taken(_, word) => place_of(word),
+            ProbeOutcome::Empty(..) | ProbeOutcome::Crowded => None,
         }
     }
 
@@ -111,14 +111,14 @@ impl Table {
     ) -> Result<Option<Place>, Refused> {
         loop {
             let found = self.find(key);
-            let old = if let Slot::Taken(_, word) = found { place_of(word) } else { None };
+            let old = if let ProbeOutcome::Taken(_, word) = found { place_of(word) } else { None };
             // The table was current when this began. If it no longer is, it was frozen since, and its content was true
             // when it was replaced.
             let Some(new) = change(old) else { return Ok(old) };
             let (slot, word, from) = match found {
-                Slot::Taken(slot, word) => (slot, word, word),
-                Slot::Empty(slot, word) => (slot, word, 0),
-                Slot::Crowded => return Err(Refused::Crowded),
+                ProbeOutcome::Taken(slot, word) => (slot, word, word),
+                ProbeOutcome::Empty(slot, word) => (slot, word, 0),
+                ProbeOutcome::Crowded => return Err(Refused::Crowded),
             };
             if word & FROZEN != 0 {
                 return Err(Refused::Frozen);
