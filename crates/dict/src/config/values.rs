@@ -1,6 +1,6 @@
 //! The values of parameters: read from DDL or XML, and printed, as the parameters are declared.
 
-use super::node::{Accepted, Node, Settings, Value as Written};
+use super::node::{Accepted, Node, Settings, Value};
 use super::parameter::{DefaultValue, Identity, Parameter, Parameters, Printed, Secrecy, ValueType};
 use crate::error::{Code, DictError};
 
@@ -13,13 +13,13 @@ pub(crate) struct Values(Vec<SuppliedValue>);
 #[derive(Clone)]
 struct SuppliedValue {
     parameter: &'static Parameter,
-    value: Value,
+    value: ParameterValue,
     /// Whether it was written; comparisons ignore that.
     is_written: bool,
 }
 
 #[derive(Clone, PartialEq)]
-enum Value {
+enum ParameterValue {
     Text(String),
     Groups(Vec<Values>),
 }
@@ -59,7 +59,7 @@ impl Values {
         parameter: &Parameter,
         settings: &Settings<'_>,
         outside: Option<&Values>,
-    ) -> Result<Option<Value>, DictError> {
+    ) -> Result<Option<ParameterValue>, DictError> {
         let name = parameter.name;
         let group = |owner: &str, nodes: &[Node]| Values::read(owner, nodes, parameter.inner(), Some(self));
         let written = match parameter.value_type {
@@ -77,16 +77,16 @@ impl Values {
             ValueType::Group(_) => {
                 let nodes = settings.group(name)?;
                 let values = nodes.map(|nodes| group(&format!("{owner}({name})"), nodes)).transpose()?;
-                return Ok(values.map(|values| Value::Groups(vec![values])));
+                return Ok(values.map(|values| ParameterValue::Groups(vec![values])));
             }
             ValueType::Groups(_) => {
                 let groups = settings.groups(name)?.into_iter().map(|nodes| group(name, nodes));
-                return Ok(Some(Value::Groups(groups.collect::<Result<_, _>>()?)));
+                return Ok(Some(ParameterValue::Groups(groups.collect::<Result<_, _>>()?)));
             }
             ValueType::List(items) => {
                 let nodes = settings.group(name)?.unwrap_or_default().iter();
                 let groups = nodes.map(|node| self.read_item(owner, name, items.only(), node));
-                return Ok(Some(Value::Groups(groups.collect::<Result<_, _>>()?)));
+                return Ok(Some(ParameterValue::Groups(groups.collect::<Result<_, _>>()?)));
             }
         };
         let value = match (written, parameter.default) {
@@ -98,7 +98,7 @@ impl Values {
         };
         match (value, parameter.default) {
             (None, DefaultValue::Required) => Err(settings.error(name, "is required")),
-            (value, _) => Ok(value.map(Value::Text)),
+            (value, _) => Ok(value.map(ParameterValue::Text)),
         }
     }
 
@@ -131,17 +131,19 @@ impl Values {
             let name = given.parameter.name;
             let mut put = |name: &str, value| nodes.push(Node { name: name.to_string(), value });
             match (&given.value, given.parameter.value_type) {
-                (Value::Text(text), _) => put(name, Written::Text(shown(given.parameter, text, hidden))),
-                (Value::Groups(groups), ValueType::List(items)) => {
+                (ParameterValue::Text(text), _) => {
+                    put(name, Value::Text(shown(given.parameter, text, hidden)))
+                }
+                (ParameterValue::Groups(groups), ValueType::List(items)) => {
                     let item = items.only();
-                    let value = |group: &Values| Written::Group(group.nodes_within(hidden, Some(self)));
+                    let value = |group: &Values| Value::Group(group.nodes_within(hidden, Some(self)));
                     let items =
                         groups.iter().map(|group| Node { name: item.name.into(), value: value(group) });
-                    put(name, Written::Group(items.collect()));
+                    put(name, Value::Group(items.collect()));
                 }
-                (Value::Groups(groups), _) => groups
+                (ParameterValue::Groups(groups), _) => groups
                     .iter()
-                    .for_each(|group| put(name, Written::Group(group.nodes_within(hidden, Some(self))))),
+                    .for_each(|group| put(name, Value::Group(group.nodes_within(hidden, Some(self))))),
             }
         }
         nodes
@@ -152,9 +154,11 @@ impl Values {
         let anonymous = |given: &SuppliedValue| {
             let text = match (&given.value, given.parameter.identity) {
                 (_, Identity::Nothing) => return None,
-                (Value::Groups(groups), _) => Value::Groups(groups.iter().map(Values::anonymous).collect()),
-                (Value::Text(text), Identity::Value) => Value::Text(text.clone()),
-                (Value::Text(text), Identity::Partial(part)) => Value::Text(part(text)),
+                (ParameterValue::Groups(groups), _) => {
+                    ParameterValue::Groups(groups.iter().map(Values::anonymous).collect())
+                }
+                (ParameterValue::Text(text), Identity::Value) => ParameterValue::Text(text.clone()),
+                (ParameterValue::Text(text), Identity::Partial(part)) => ParameterValue::Text(part(text)),
             };
             Some(SuppliedValue { value: text, is_written: true, ..given.clone() })
         };
@@ -181,8 +185,8 @@ impl Values {
     /// A value, if there is one.
     pub fn get(&self, name: &str) -> Option<&str> {
         match &self.given(name)?.value {
-            Value::Text(text) => Some(text),
-            Value::Groups(_) => None,
+            ParameterValue::Text(text) => Some(text),
+            ParameterValue::Groups(_) => None,
         }
     }
 
@@ -206,14 +210,14 @@ impl Values {
     /// The groups of this name.
     pub fn groups(&self, name: &str) -> &[Values] {
         match self.given(name).map(|given| &given.value) {
-            Some(Value::Groups(groups)) => groups,
+            Some(ParameterValue::Groups(groups)) => groups,
             _ => &[],
         }
     }
 
     pub fn groups_mut(&mut self, name: &str) -> &mut [Values] {
         match self.0.iter_mut().find(|given| given.parameter.name == name).map(|given| &mut given.value) {
-            Some(Value::Groups(groups)) => groups,
+            Some(ParameterValue::Groups(groups)) => groups,
             _ => &mut [],
         }
     }
@@ -226,7 +230,7 @@ impl Values {
     /// Replaces a value that is there; whether it was written stays.
     pub fn set(&mut self, name: &str, text: &str) {
         let given = self.0.iter_mut().filter(|given| given.parameter.name == name);
-        given.for_each(|given| given.value = Value::Text(text.to_string()));
+        given.for_each(|given| given.value = ParameterValue::Text(text.to_string()));
     }
 
     pub fn remove(&mut self, name: &str) {
@@ -237,10 +241,10 @@ impl Values {
 impl SuppliedValue {
     fn is_printed(&self, outside: Option<&Values>) -> bool {
         match (self.parameter.printed, &self.value) {
-            (_, Value::Groups(groups)) => !groups.is_empty(),
+            (_, ParameterValue::Groups(groups)) => !groups.is_empty(),
             (Printed::Always, _) => true,
             (Printed::IfWritten, _) => self.is_written,
-            (Printed::UnlessDefault, Value::Text(text)) => match self.parameter.default {
+            (Printed::UnlessDefault, ParameterValue::Text(text)) => match self.parameter.default {
                 DefaultValue::Text(default) => text != default,
                 DefaultValue::Outside => {
                     outside.and_then(|values| values.get(self.parameter.name)) != Some(text)

@@ -7,7 +7,7 @@ use super::outline::Drawing;
 use super::polygons::Polygons;
 use super::ranges::{Bounds, Ranges};
 use super::regexps::{Reading, Regexps};
-use super::rows::Rows;
+use super::rows::KeyedRows;
 use super::snapshot::{Index, Snapshot};
 use crate::config::{FullLoadLayout, KeyAccess, PolygonKey};
 use crate::definition::Definition;
@@ -64,7 +64,7 @@ impl Arrangement {
 /// Rows that are being loaded.
 pub(super) struct Builder<'a> {
     arrangement: &'a Arrangement,
-    rows: Rows,
+    rows: KeyedRows,
     /// Keys of rows that are found by their keys alone.
     keys: Keys,
     /// Networks of rows that are found by addresses.

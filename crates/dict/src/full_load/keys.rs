@@ -1,6 +1,6 @@
 //! Rows found by their keys.
 
-use super::rows::Rows;
+use super::rows::KeyedRows;
 use crate::error::DictError;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -21,7 +21,7 @@ pub(super) enum DuplicatePolicy {
 
 impl Keys {
     /// Indexes rows with distinct keys.
-    pub fn of(rows: &Rows) -> Keys {
+    pub fn of(rows: &KeyedRows) -> Keys {
         let mut places = HashTable::with_capacity(rows.len());
         let hash = |place: &u32| XxHash3_64::oneshot(rows.key(*place));
         for place in 0..rows.len() as u32 {
@@ -36,7 +36,7 @@ impl Keys {
     /// `LIMIT_EXCEEDED` if the rows are more than 32 bits can count.
     pub fn add(
         &mut self,
-        rows: &mut Rows,
+        rows: &mut KeyedRows,
         key: &[u8],
         duplicates: DuplicatePolicy,
         encode: impl FnOnce(&mut Vec<u8>),
@@ -58,7 +58,7 @@ impl Keys {
     }
 
     #[inline]
-    pub fn find(&self, rows: &Rows, key: &[u8]) -> Option<u32> {
+    pub fn find(&self, rows: &KeyedRows, key: &[u8]) -> Option<u32> {
         self.places.find(XxHash3_64::oneshot(key), |&place| rows.key(place) == key).copied()
     }
 

@@ -1,6 +1,6 @@
 //! IP_TRIE: rows whose keys are networks, found by an address.
 
-use super::rows::Rows;
+use super::rows::KeyedRows;
 use crate::config::KeyAccess;
 use crate::error::{Code, DictError};
 use crate::row::{put_varint, text_span};
@@ -83,15 +83,15 @@ impl Networks {
     /// # Errors
     /// `LIMIT_EXCEEDED` if rows become longer than 32 bits can count.
     pub fn of(
-        rows: &Rows,
+        rows: &KeyedRows,
         mut networks: Vec<Network>,
         access: KeyAccess,
-    ) -> Result<(Rows, Networks), DictError> {
+    ) -> Result<(KeyedRows, Networks), DictError> {
         networks.sort_unstable_by_key(|network| (network.first, network.bits, network.place));
         let has_v6 = networks.iter().any(|network| network.family == Family::V6);
         networks.dedup_by_key(|network| (network.first, network.bits));
         let beside = if has_v6 { Family::V6 } else { Family::V4 };
-        let mut sorted = Rows::default();
+        let mut sorted = KeyedRows::default();
         for network in &mut networks {
             let text = network.text(beside);
             let mut key = Vec::with_capacity(1 + text.len());
@@ -172,8 +172,8 @@ mod tests {
         key
     }
 
-    fn held(texts: &[&str]) -> (Rows, Networks) {
-        let mut rows = Rows::default();
+    fn held(texts: &[&str]) -> (KeyedRows, Networks) {
+        let mut rows = KeyedRows::default();
         let network = |(place, text): (usize, &&str)| {
             let row = |bytes: &mut Vec<u8>| bytes.extend_from_slice(text.as_bytes());
             assert_eq!(rows.push(&key(text), row).unwrap(), place as u32);
@@ -183,12 +183,12 @@ mod tests {
         Networks::of(&rows, networks, KeyAccess::Hidden).unwrap()
     }
 
-    fn row<'r>((rows, networks): &'r (Rows, Networks), address: &str) -> &'r str {
+    fn row<'r>((rows, networks): &'r (KeyedRows, Networks), address: &str) -> &'r str {
         let found = networks.find(&ipv6_from_text(address).unwrap());
         found.map_or("-", |place| std::str::from_utf8(rows.row(place)).unwrap())
     }
 
-    fn keys((rows, _): &(Rows, Networks)) -> Vec<String> {
+    fn keys((rows, _): &(KeyedRows, Networks)) -> Vec<String> {
         let text = |place| String::from_utf8(rows.key(place)[1..].to_vec()).unwrap();
         (0..rows.len() as u32).map(text).collect()
     }

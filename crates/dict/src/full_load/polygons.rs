@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// All polygons, the one with the smallest area first.
 pub(super) struct Polygons {
-    shapes: Vec<Shape>,
+    shapes: Vec<PolygonShape>,
     /// A tree of the intervals from the lowest to the highest point of each shape; items are places in `shapes`.
     heights: Vec<Interval>,
     /// The same intervals of their sides: a tree for each shape.
@@ -18,7 +18,7 @@ pub(super) struct Polygons {
 
 /// A polygon's width, its sides, and the place of its row.
 #[derive(Clone, Debug)]
-struct Shape {
+struct PolygonShape {
     left: f64,
     right: f64,
     sides: Range<u32>,
@@ -52,7 +52,12 @@ impl Polygons {
                 .iter()
                 .fold((u64::MAX, 0), |(low, high), side: &Interval| (low.min(side.low), high.max(side.high)));
             heights.extend(Interval::new(low, high, shapes.len() as u32));
-            shapes.push(Shape { left, right, sides: first as u32..sides.len() as u32, place: polygon.place });
+            shapes.push(PolygonShape {
+                left,
+                right,
+                sides: first as u32..sides.len() as u32,
+                place: polygon.place,
+            });
         }
         intervals::make_tree_of(&mut heights);
         Polygons { shapes, heights, sides, segments }
@@ -74,7 +79,7 @@ impl Polygons {
     }
 
     /// Whether a point is on a side, or a ray from it crosses an odd number of sides.
-    fn covers(&self, shape: &Shape, point: [f64; 2], height: u64) -> bool {
+    fn covers(&self, shape: &PolygonShape, point: [f64; 2], height: u64) -> bool {
         let (mut is_on, mut is_inside) = (false, false);
         let sides = &self.sides[shape.sides.start as usize..shape.sides.end as usize];
         intervals::each_with(sides, height, &mut |at| match self.segments[at as usize].side(point) {
@@ -86,7 +91,7 @@ impl Polygons {
     }
 
     pub fn bytes_allocated(&self) -> usize {
-        self.shapes.capacity() * size_of::<Shape>()
+        self.shapes.capacity() * size_of::<PolygonShape>()
             + (self.heights.capacity() + self.sides.capacity()) * size_of::<Interval>()
             + self.segments.capacity() * size_of::<Segment>()
     }

@@ -1,7 +1,7 @@
 //! RANGE_HASHED: rows found by a key and a value within the row's bounds.
 
 use super::intervals::{self, Interval};
-use super::rows::Rows;
+use super::rows::KeyedRows;
 use crate::config::{NullBounds, Overlap, RangeSettings};
 use crate::definition::Key;
 use crate::error::DictError;
@@ -54,7 +54,7 @@ impl Bounds {
     /// Adds a row, unless it has no range.
     pub fn add(
         &self,
-        rows: &mut Rows,
+        rows: &mut KeyedRows,
         key: &[u8],
         is_null: impl Fn(usize) -> bool,
         encode: impl FnOnce(&mut Vec<u8>),
@@ -73,14 +73,14 @@ impl Bounds {
     }
 
     /// The range of a row; `None`: it is empty.
-    fn interval(&self, rows: &Rows, place: u32) -> Option<Interval> {
+    fn interval(&self, rows: &KeyedRows, place: u32) -> Option<Interval> {
         let rank = |span: &Range<usize>| self.data_type.rank(&rows.row(place)[span.clone()]);
         Interval::new(rank(&self.spans[0])?, rank(&self.spans[1])?, place)
     }
 }
 
 impl Ranges {
-    pub fn of(rows: &Rows, bounds: &Bounds) -> Ranges {
+    pub fn of(rows: &KeyedRows, bounds: &Bounds) -> Ranges {
         let mut intervals: Vec<Interval> =
             (0..rows.len() as u32).filter_map(|place| bounds.interval(rows, place)).collect();
         intervals.shrink_to_fit();
@@ -109,7 +109,7 @@ impl Ranges {
     }
 
     /// The place of the row for a key followed by a value.
-    pub fn find(&self, rows: &Rows, key_and_value: &[u8]) -> Option<u32> {
+    pub fn find(&self, rows: &KeyedRows, key_and_value: &[u8]) -> Option<u32> {
         let (key, value) =
             key_and_value.split_at(key_and_value.len().checked_sub(self.bounds.spans[0].len())?);
         let value = self.bounds.data_type.rank(value)?;
@@ -141,12 +141,12 @@ mod tests {
     use super::*;
     use crate::definition::{Attribute, Structure};
 
-    fn ranges(overlap: Overlap, all: &[(u64, i16, i16)]) -> (Rows, Ranges) {
+    fn ranges(overlap: Overlap, all: &[(u64, i16, i16)]) -> (KeyedRows, Ranges) {
         let attributes = ["low", "high"].map(|name| Attribute::new(name, DataType::Int16)).to_vec();
         let structure = Structure { key: Key::Simple { name: "id".into() }, attributes };
         let settings = RangeSettings { overlap, null_bounds: NullBounds::Open };
         let bounds = Bounds::new(settings, &structure.key, &RowFormat::new(&structure, None).unwrap());
-        let mut rows = Rows::default();
+        let mut rows = KeyedRows::default();
         for (key, low, high) in all {
             let encode = |bytes: &mut Vec<u8>| bytes.extend([low.to_le_bytes(), high.to_le_bytes()].concat());
             bounds.add(&mut rows, number_key(&key.to_le_bytes()), |_| false, encode).unwrap();

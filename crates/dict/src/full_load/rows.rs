@@ -2,9 +2,9 @@
 
 use crate::error::{Code, DictError};
 
-/// Rows with their keys; each has a place.
+/// Encoded rows, each with its key and a place.
 #[derive(Default)]
-pub(crate) struct Rows {
+pub(crate) struct KeyedRows {
     /// Keys, each followed by its row.
     bytes: Vec<u8>,
     /// In the order in which they are shown.
@@ -21,7 +21,7 @@ pub(super) struct Span {
 
 const _: () = assert!(size_of::<Span>() == 16);
 
-impl Rows {
+impl KeyedRows {
     pub fn len(&self) -> usize {
         self.spans.len()
     }

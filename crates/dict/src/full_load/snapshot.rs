@@ -7,7 +7,7 @@ use super::networks::Networks;
 use super::polygons::Polygons;
 use super::ranges::Ranges;
 use super::regexps::Regexps;
-use super::rows::Rows;
+use super::rows::KeyedRows;
 use crate::config::FullLoadLayout;
 use crate::error::DictError;
 use crate::limits;
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 
 /// Rows, found by the keys of lookups and shown in order.
 pub(crate) struct Snapshot {
-    pub(super) rows: Rows,
+    pub(super) rows: KeyedRows,
     pub(super) index: Index,
     /// When they were asked for, in Unix seconds.
     pub loaded_at: u64,

@@ -1,7 +1,7 @@
 //! Dictionaries whose rows are found by texts: a text's values come from several rows.
 
 use super::FullLoad;
-use super::regexps::{Most, Search, SearchColumns};
+use super::regexps::{Search, SearchColumns, ValueLimit};
 use crate::answer::AnswerRows;
 use crate::dictionary::Dictionary;
 use crate::error::{Code, DictError};
@@ -32,7 +32,7 @@ impl Dictionary {
             let what = format!("Method getColumnAllValues is not supported for {name} dictionary");
             return Err(DictError::new(Code::NotImplemented, what));
         };
-        let columns = full_load.search(self, attributes, keys, Most::Many(most), started)?;
+        let columns = full_load.search(self, attributes, keys, ValueLimit::Many(most), started)?;
         Ok(columns.into_iter().map(|(column, _)| column).collect())
     }
 }
@@ -50,7 +50,7 @@ impl FullLoad {
             let what = "Dictionary RegExpTree does not support method `hasKeys`";
             return Err(DictError::new(Code::UnsupportedMethod, what));
         }
-        let columns = self.search(dictionary, attributes, keys, Most::One, started)?;
+        let columns = self.search(dictionary, attributes, keys, ValueLimit::One, started)?;
         Ok(AnswerRows::of_columns(columns))
     }
 
@@ -59,7 +59,7 @@ impl FullLoad {
         dictionary: &Dictionary,
         attributes: &[usize],
         keys: &[ArrayRef],
-        most: Most,
+        most: ValueLimit,
         started: Instant,
     ) -> Result<SearchColumns, DictError> {
         let [texts] = keys else {

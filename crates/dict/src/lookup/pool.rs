@@ -48,7 +48,7 @@ struct Queue {
     idle: usize,
     /// Counts the calls of `drop_connections`.
     generation: u64,
-    state: State,
+    state: QueueState,
 }
 
 /// What a thread keeps between jobs.
@@ -60,7 +60,7 @@ struct CachedConnection {
 }
 
 #[derive(Clone, Copy, Default, PartialEq)]
-enum State {
+enum QueueState {
     #[default]
     Open,
     Closed,
@@ -108,7 +108,7 @@ impl Pool {
         let deadline = Instant::now() + timeout;
         let mut queue = lock(&self.shared.queue);
         loop {
-            if queue.state == State::Closed {
+            if queue.state == QueueState::Closed {
                 drop(queue);
                 job(JobInput::Closed);
                 return Err(Refused::Closed);
@@ -175,7 +175,7 @@ impl Pool {
     pub fn close(&self, timeout: Duration) {
         let deadline = Instant::now() + timeout;
         let mut queue = lock(&self.shared.queue);
-        queue.state = State::Closed;
+        queue.state = QueueState::Closed;
         let waiting = std::mem::take(&mut queue.jobs);
         queue.keys = 0;
         drop(queue);
@@ -228,7 +228,7 @@ impl PoolShared {
                 queue.keys -= keys;
                 return Some(job);
             }
-            if queue.state == State::Closed {
+            if queue.state == QueueState::Closed {
                 return None;
             }
             queue.idle += 1;

@@ -15,12 +15,12 @@ use std::time::Duration;
 const BATCHES_AHEAD: usize = 1;
 
 /// `None`: the rows are complete. A channel that ends without it breaks off.
-type Answer = Result<Option<RecordBatch>, DictError>;
+type NextBatch = Result<Option<RecordBatch>, DictError>;
 
 /// The batches that are still to come. Dropping this ends the request.
 pub(super) struct Answered {
     access: Arc<SourceAccess>,
-    batches: Receiver<Answer>,
+    batches: Receiver<NextBatch>,
     /// A place among those that wait, until the first answer: what has begun does not end because others wait, nor does
     /// its slow reader take a place.
     place: WaitPermit,
@@ -64,7 +64,7 @@ fn read(
     access: &SourceAccess,
     connection: &mut Option<Box<dyn Source>>,
     columns: &Columns,
-    answers: &SyncSender<Answer>,
+    answers: &SyncSender<NextBatch>,
 ) {
     let mut is_given_up = false;
     let outcome = access.ask(connection, |source| {

@@ -55,9 +55,9 @@ fn time_type() -> DataType {
 /// The rows of a dictionary, in no order: batches of about [`RESIDENT_BATCH_ROWS`](crate::limits::RESIDENT_BATCH_ROWS)
 /// rows, each made when it is asked for; none where there are no rows. An error is the last item. Rows that come or go
 /// meanwhile may be there or not, and a renewed one may come twice.
-pub struct Resident(Option<Rows>);
+pub struct Resident(Option<ResidentRows>);
 
-enum Rows {
+enum ResidentRows {
     Cached(Cached),
     Answered(Answered),
     FullLoad(FullLoadRows),
@@ -65,11 +65,11 @@ enum Rows {
 
 impl Resident {
     pub(crate) fn of_cache(access: &Arc<SourceAccess>, columns: Columns) -> Resident {
-        Resident(Some(Rows::Cached(Cached::new(access, columns))))
+        Resident(Some(ResidentRows::Cached(Cached::new(access, columns))))
     }
 
     pub(crate) fn of_full_load(rows: FullLoadRows) -> Resident {
-        Resident(Some(Rows::FullLoad(rows)))
+        Resident(Some(ResidentRows::FullLoad(rows)))
     }
 
     /// Asks a source thread of `pool` to read everything.
@@ -79,7 +79,7 @@ impl Resident {
         update: &UpdateSettings,
         columns: Columns,
     ) -> Result<Resident, DictError> {
-        Ok(Resident(Some(Rows::Answered(Answered::ask(pool, access, update, columns)?))))
+        Ok(Resident(Some(ResidentRows::Answered(Answered::ask(pool, access, update, columns)?))))
     }
 }
 
@@ -89,9 +89,9 @@ impl Iterator for Resident {
     /// Reads from the device, or waits for the source.
     fn next(&mut self) -> Option<Self::Item> {
         let batch = match self.0.as_mut()? {
-            Rows::Cached(rows) => rows.next_batch().transpose(),
-            Rows::Answered(rows) => rows.next_batch().transpose(),
-            Rows::FullLoad(rows) => rows.next_batch().transpose(),
+            ResidentRows::Cached(rows) => rows.next_batch().transpose(),
+            ResidentRows::Answered(rows) => rows.next_batch().transpose(),
+            ResidentRows::FullLoad(rows) => rows.next_batch().transpose(),
         };
         if !matches!(batch, Some(Ok(_))) {
             self.0 = None;

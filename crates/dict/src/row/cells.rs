@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 /// One column of a batch. Cheap to make: it shares the array's buffers.
 pub(crate) struct Cells {
-    values: Values,
+    values: CellValues,
     nulls: Option<NullBuffer>,
 }
 
-enum Values {
+enum CellValues {
     Fixed {
         width: usize,
         bytes: Buffer,
@@ -53,10 +53,10 @@ impl Cells {
         let values = match data_type.shape() {
             Shape::Fixed(width) => {
                 let data = array.to_data();
-                Values::Fixed { width, bytes: data.buffers()[0].clone(), start: data.offset() * width }
+                CellValues::Fixed { width, bytes: data.buffers()[0].clone(), start: data.offset() * width }
             }
-            Shape::Bit => Values::Bits(array.as_boolean().clone()),
-            Shape::Text => Values::Text(array.as_string::<i32>().clone()),
+            Shape::Bit => CellValues::Bits(array.as_boolean().clone()),
+            Shape::Text => CellValues::Text(array.as_string::<i32>().clone()),
             Shape::List => lists(data_type.item(), array)?,
             Shape::Tuple => tuples(data_type.elements(), array)?,
         };
@@ -69,13 +69,13 @@ impl Cells {
             return Raw::Null;
         }
         match &self.values {
-            Values::Fixed { width, bytes, start } => {
+            CellValues::Fixed { width, bytes, start } => {
                 let at = start + row * width;
                 Raw::Fixed(&bytes[at..at + width])
             }
-            Values::Bits(bits) => Raw::Bit(bits.value(row)),
-            Values::Text(texts) => Raw::Text(texts.value(row).as_bytes()),
-            Values::Items { bytes, ends } => {
+            CellValues::Bits(bits) => Raw::Bit(bits.value(row)),
+            CellValues::Text(texts) => Raw::Text(texts.value(row).as_bytes()),
+            CellValues::Items { bytes, ends } => {
                 let start = if row == 0 { 0 } else { ends[row - 1] };
                 Raw::Items(&bytes[start..ends[row]])
             }
@@ -84,7 +84,7 @@ impl Cells {
 }
 
 /// Arrays and maps as the bytes that their rows have.
-fn lists(item: &DataType, array: &ArrayRef) -> Result<Values, DictError> {
+fn lists(item: &DataType, array: &ArrayRef) -> Result<CellValues, DictError> {
     let (offsets, items) = match array.as_map_opt() {
         Some(map) => (map.offsets(), Arc::new(map.entries().clone()) as ArrayRef),
         None => (array.as_list::<i32>().offsets(), Arc::clone(array.as_list::<i32>().values())),
@@ -97,10 +97,10 @@ fn lists(item: &DataType, array: &ArrayRef) -> Result<Values, DictError> {
         }
         ends.push(bytes.len());
     }
-    Ok(Values::Items { bytes, ends })
+    Ok(CellValues::Items { bytes, ends })
 }
 
-fn tuples(elements: &[Element], array: &ArrayRef) -> Result<Values, DictError> {
+fn tuples(elements: &[Element], array: &ArrayRef) -> Result<CellValues, DictError> {
     let columns = elements.iter().zip(array.as_struct().columns());
     let columns: Vec<(&DataType, Cells)> = columns
         .map(|(element, column)| Ok((&element.data_type, Cells::new(&element.data_type, column)?)))
@@ -110,5 +110,5 @@ fn tuples(elements: &[Element], array: &ArrayRef) -> Result<Values, DictError> {
         columns.iter().for_each(|(data_type, cells)| value::put(data_type, &cells.get(row), &mut bytes));
         ends.push(bytes.len());
     }
-    Ok(Values::Items { bytes, ends })
+    Ok(CellValues::Items { bytes, ends })
 }

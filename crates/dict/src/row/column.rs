@@ -19,14 +19,14 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Column {
     data_type: DataType,
-    values: Values,
+    values: ColumnValues,
     /// There from the first NULL on.
     nulls: Option<BooleanBufferBuilder>,
     len: usize,
 }
 
 #[derive(Debug)]
-enum Values {
+enum ColumnValues {
     Fixed { width: usize, bytes: MutableBuffer },
     Bits(BooleanBufferBuilder),
     Text { ends: Vec<i32>, bytes: Vec<u8>, overflowed: Overflow },
@@ -48,20 +48,20 @@ impl Column {
 
     pub fn with_capacity(data_type: &DataType, rows: usize) -> Column {
         let values = match data_type.shape() {
-            Shape::Fixed(width) => Values::Fixed { width, bytes: MutableBuffer::new(rows * width) },
-            Shape::Bit => Values::Bits(BooleanBufferBuilder::new(rows)),
+            Shape::Fixed(width) => ColumnValues::Fixed { width, bytes: MutableBuffer::new(rows * width) },
+            Shape::Bit => ColumnValues::Bits(BooleanBufferBuilder::new(rows)),
             Shape::Text => {
                 let mut ends = Vec::with_capacity(rows + 1);
                 ends.push(0);
-                Values::Text { ends, bytes: Vec::new(), overflowed: Overflow::No }
+                ColumnValues::Text { ends, bytes: Vec::new(), overflowed: Overflow::No }
             }
             Shape::List => {
                 let items = Box::new(Column::new(data_type.item()));
-                Values::Lists { ends: vec![0], items, overflowed: Overflow::No }
+                ColumnValues::Lists { ends: vec![0], items, overflowed: Overflow::No }
             }
             Shape::Tuple => {
                 let element = |element: &Element| Column::new(&element.data_type);
-                Values::Tuples(data_type.elements().iter().map(element).collect())
+                ColumnValues::Tuples(data_type.elements().iter().map(element).collect())
             }
         };
         Column { data_type: data_type.clone(), values, nulls: None, len: 0 }
@@ -74,21 +74,23 @@ impl Column {
     /// Bytes of its values, and of their offsets.
     pub fn bytes(&self) -> usize {
         match &self.values {
-            Values::Fixed { bytes, .. } => bytes.len(),
-            Values::Bits(bits) => bits.len() / 8,
-            Values::Text { ends, bytes, .. } => size_of_val(&ends[..]) + bytes.len(),
-            Values::Lists { ends, items, .. } => size_of_val(&ends[..]) + items.bytes(),
-            Values::Tuples(elements) => elements.iter().map(Column::bytes).sum(),
+            ColumnValues::Fixed { bytes, .. } => bytes.len(),
+            ColumnValues::Bits(bits) => bits.len() / 8,
+            ColumnValues::Text { ends, bytes, .. } => size_of_val(&ends[..]) + bytes.len(),
+            ColumnValues::Lists { ends, items, .. } => size_of_val(&ends[..]) + items.bytes(),
+            ColumnValues::Tuples(elements) => elements.iter().map(Column::bytes).sum(),
         }
     }
 
     /// Whether its texts, or its items, outgrew Arrow's offsets.
     pub fn has_overflowed(&self) -> bool {
         match &self.values {
-            Values::Fixed { .. } | Values::Bits(_) => false,
-            Values::Text { overflowed, .. } => *overflowed == Overflow::Yes,
-            Values::Lists { items, overflowed, .. } => *overflowed == Overflow::Yes || items.has_overflowed(),
-            Values::Tuples(elements) => elements.iter().any(Column::has_overflowed),
+            ColumnValues::Fixed { .. } | ColumnValues::Bits(_) => false,
+            ColumnValues::Text { overflowed, .. } => *overflowed == Overflow::Yes,
+            ColumnValues::Lists { items, overflowed, .. } => {
+                *overflowed == Overflow::Yes || items.has_overflowed()
+            }
+            ColumnValues::Tuples(elements) => elements.iter().any(Column::has_overflowed),
         }
     }
 
@@ -96,11 +98,11 @@ impl Column {
     #[inline]
     pub fn push_fixed(&mut self, raw: &[u8]) {
         match &mut self.values {
-            Values::Fixed { width: 8, bytes } => bytes.push(u64::from_le_bytes(first(raw))),
-            Values::Fixed { width: 4, bytes } => bytes.push(u32::from_le_bytes(first(raw))),
-            Values::Fixed { width, bytes } => bytes.extend_from_slice(&raw[..*width]),
-            Values::Bits(bits) => bits.append(raw[0] != 0),
-            Values::Text { .. } | Values::Lists { .. } | Values::Tuples(_) => {
+            ColumnValues::Fixed { width: 8, bytes } => bytes.push(u64::from_le_bytes(first(raw))),
+            ColumnValues::Fixed { width: 4, bytes } => bytes.push(u32::from_le_bytes(first(raw))),
+            ColumnValues::Fixed { width, bytes } => bytes.extend_from_slice(&raw[..*width]),
+            ColumnValues::Bits(bits) => bits.append(raw[0] != 0),
+            ColumnValues::Text { .. } | ColumnValues::Lists { .. } | ColumnValues::Tuples(_) => {
                 unreachable!("it is not of fixed width")
             }
         }
@@ -110,10 +112,10 @@ impl Column {
     /// Adds many fixed-width values that are not NULL: `raw` of each row.
     pub fn extend_fixed<'r>(&mut self, rows: &[u32], raw: impl Fn(u32) -> &'r [u8]) {
         match &mut self.values {
-            Values::Fixed { width: 8, bytes } => {
+            ColumnValues::Fixed { width: 8, bytes } => {
                 bytes.extend(rows.iter().map(|&row| u64::from_le_bytes(first(raw(row)))));
             }
-            Values::Fixed { width: 4, bytes } => {
+            ColumnValues::Fixed { width: 4, bytes } => {
                 bytes.extend(rows.iter().map(|&row| u32::from_le_bytes(first(raw(row)))));
             }
             _ => return rows.iter().for_each(|&row| self.push_fixed(raw(row))),
@@ -124,7 +126,7 @@ impl Column {
     /// Adds fixed-width values that are not NULL, which lie in sequence in `raw`.
     #[inline]
     pub fn extend_packed(&mut self, raw: &[u8]) {
-        let Values::Fixed { width, bytes } = &mut self.values else {
+        let ColumnValues::Fixed { width, bytes } = &mut self.values else {
             unreachable!("neither a string nor a bit has a width in bytes");
         };
         let count = raw.len() / *width;
@@ -135,7 +137,7 @@ impl Column {
     /// Adds a string.
     #[inline]
     pub fn push_text(&mut self, text: &[u8]) {
-        let Values::Text { ends, bytes, overflowed } = &mut self.values else {
+        let ColumnValues::Text { ends, bytes, overflowed } = &mut self.values else {
             unreachable!("only a string has a length");
         };
         match i32::try_from(bytes.len() + text.len()) {
@@ -153,7 +155,7 @@ impl Column {
 
     /// Adds many strings, arrays or maps that are not NULL: `text` of each row.
     pub fn extend_texts<'t>(&mut self, rows: &[u32], text: impl Fn(u32) -> &'t [u8]) {
-        let Values::Text { ends, bytes, overflowed } = &mut self.values else {
+        let ColumnValues::Text { ends, bytes, overflowed } = &mut self.values else {
             return rows.iter().for_each(|&row| self.push_items(text(row)));
         };
         for &row in rows {
@@ -169,11 +171,11 @@ impl Column {
     /// Adds an array, a map or a tuple whose bytes are valid.
     pub fn push_items(&mut self, bytes: &[u8]) {
         match &mut self.values {
-            Values::Lists { items, .. } => {
+            ColumnValues::Lists { items, .. } => {
                 value::items(self.data_type.item(), bytes).for_each(|value| items.push(value));
                 self.end_list();
             }
-            Values::Tuples(columns) => {
+            ColumnValues::Tuples(columns) => {
                 let elements = value::elements(&self.data_type, bytes);
                 columns.iter_mut().zip(elements).for_each(|(column, (_, value))| column.push(value));
                 self.end_tuples(1);
@@ -185,7 +187,7 @@ impl Column {
     /// The items of the array or map that is being added.
     pub fn items(&mut self) -> &mut Column {
         match &mut self.values {
-            Values::Lists { items, .. } => items,
+            ColumnValues::Lists { items, .. } => items,
             _ => unreachable!("it has no items"),
         }
     }
@@ -193,7 +195,7 @@ impl Column {
     /// The elements of the tuples that are being added.
     pub fn elements(&mut self) -> &mut [Column] {
         match &mut self.values {
-            Values::Tuples(columns) => columns,
+            ColumnValues::Tuples(columns) => columns,
             _ => unreachable!("only a tuple has elements"),
         }
     }
@@ -213,7 +215,7 @@ impl Column {
 
     /// Adds an array or a map whose items end at `count`.
     pub fn end_list_at(&mut self, count: usize) {
-        let Values::Lists { ends, overflowed, .. } = &mut self.values else {
+        let ColumnValues::Lists { ends, overflowed, .. } = &mut self.values else {
             unreachable!("it has no items");
         };
         match i32::try_from(count) {
@@ -230,7 +232,7 @@ impl Column {
     #[inline]
     pub fn push_sized(&mut self, bytes: &[u8]) {
         match &self.values {
-            Values::Lists { .. } => self.push_items(bytes),
+            ColumnValues::Lists { .. } => self.push_items(bytes),
             _ => self.push_text(bytes),
         }
     }
@@ -259,11 +261,11 @@ impl Column {
     /// Adds NULL; the type is Nullable. A tuple is never NULL: it has its elements' defaults instead, as in ClickHouse.
     pub fn push_null(&mut self) {
         match &mut self.values {
-            Values::Fixed { width, bytes } => bytes.extend_zeros(*width),
-            Values::Bits(bits) => bits.append(false),
-            Values::Text { ends, bytes, .. } => ends.push(bytes.len() as i32),
-            Values::Lists { ends, .. } => ends.push(*ends.last().expect("they begin with 0")),
-            Values::Tuples(_) => {
+            ColumnValues::Fixed { width, bytes } => bytes.extend_zeros(*width),
+            ColumnValues::Bits(bits) => bits.append(false),
+            ColumnValues::Text { ends, bytes, .. } => ends.push(bytes.len() as i32),
+            ColumnValues::Lists { ends, .. } => ends.push(*ends.last().expect("they begin with 0")),
+            ColumnValues::Tuples(_) => {
                 let defaults = Cell::of_type(self.data_type.inner());
                 return self.push_cell(&defaults);
             }
@@ -316,8 +318,8 @@ impl Column {
         nulls: Nulls,
     ) -> Result<(), DictError> {
         match self.values {
-            Values::Text { .. } => self.push_text(text.as_bytes()),
-            Values::Lists { .. } | Values::Tuples(_) => {
+            ColumnValues::Text { .. } => self.push_text(text.as_bytes()),
+            ColumnValues::Lists { .. } | ColumnValues::Tuples(_) => {
                 self.push_items(&list::parse(&self.data_type, text, nulls)?);
             }
             _ => {
@@ -338,35 +340,35 @@ impl Column {
             self.nulls.map(|mut nulls| NullBuffer::new(nulls.finish())).filter(|n| n.null_count() > 0);
         let incorrect = |e: ArrowError| DictError::new(Code::IncorrectData, e.to_string());
         Ok(match self.values {
-            Values::Fixed { bytes, .. } => {
+            ColumnValues::Fixed { bytes, .. } => {
                 let data = ArrayData::builder(self.data_type.to_arrow())
                     .len(self.len)
                     .nulls(nulls)
                     .add_buffer(Buffer::from(bytes));
                 make_array(data.build().map_err(incorrect)?)
             }
-            Values::Bits(mut bits) => Arc::new(BooleanArray::new(bits.finish(), nulls)),
-            Values::Text { overflowed: Overflow::Yes, .. } => {
+            ColumnValues::Bits(mut bits) => Arc::new(BooleanArray::new(bits.finish(), nulls)),
+            ColumnValues::Text { overflowed: Overflow::Yes, .. } => {
                 return Err(DictError::new(
                     Code::LimitExceeded,
                     "The strings of one batch exceed 2 GiB; use a smaller max_block_size",
                 ));
             }
-            Values::Lists { overflowed: Overflow::Yes, .. } => {
+            ColumnValues::Lists { overflowed: Overflow::Yes, .. } => {
                 return Err(DictError::new(
                     Code::LimitExceeded,
                     "The arrays of one batch have more than 2^31 items; use a smaller max_block_size",
                 ));
             }
-            Values::Lists { ends, items, .. } => {
+            ColumnValues::Lists { ends, items, .. } => {
                 let (offsets, items) = (OffsetBuffer::new(ScalarBuffer::from(ends)), items.finish()?);
                 list_of(&self.data_type, offsets, items, nulls).map_err(incorrect)?
             }
-            Values::Tuples(columns) => {
+            ColumnValues::Tuples(columns) => {
                 let columns = columns.into_iter().map(Column::finish).collect::<Result<_, _>>()?;
                 tuple_of(&self.data_type, columns).map_err(incorrect)?
             }
-            Values::Text { ends, bytes, .. } => {
+            ColumnValues::Text { ends, bytes, .. } => {
                 let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
                 Arc::new(StringArray::try_new(offsets, Buffer::from_vec(bytes), nulls).map_err(incorrect)?)
             }

@@ -48,7 +48,7 @@ pub(super) fn conditions(
                 true => column.data_type,
                 false => in_utc(&column.data_type),
             };
-            Ok(KeyColumn { name: dialect.name(&column.name), data_type, server_column, cells })
+            Ok(SqlKeyColumn { name: dialect.name(&column.name), data_type, server_column, cells })
         })
         .collect::<Result<Vec<_>, DictError>>()?;
     let (mut conditions, mut condition) = (Vec::new(), Condition::default());
@@ -66,7 +66,7 @@ pub(super) fn conditions(
 }
 
 /// A key column, its name in quotes, its type as it is written.
-struct KeyColumn {
+struct SqlKeyColumn {
     name: String,
     data_type: DataType,
     server_column: ServerColumn,
@@ -82,7 +82,7 @@ enum KeyLiteral {
 }
 
 impl KeyLiteral {
-    fn new(dialect: Dialect, columns: &[KeyColumn], row: usize) -> KeyLiteral {
+    fn new(dialect: Dialect, columns: &[SqlKeyColumn], row: usize) -> KeyLiteral {
         let values: Option<Vec<String>> = columns.iter().map(|column| column.literal(dialect, row)).collect();
         match (values.as_deref(), dialect) {
             // ClickHouse takes a single array in an IN for the list itself.
@@ -133,7 +133,7 @@ impl Condition {
         self.keys += 1;
     }
 
-    fn text(self, columns: &[KeyColumn]) -> String {
+    fn text(self, columns: &[SqlKeyColumn]) -> String {
         let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
         let names = if let [name] = names[..] { name.to_string() } else { format!("({})", names.join(", ")) };
         match (self.listed.as_str(), self.chained.as_str()) {
@@ -144,7 +144,7 @@ impl Condition {
     }
 }
 
-impl KeyColumn {
+impl SqlKeyColumn {
     fn equality(&self, dialect: Dialect, row: usize) -> String {
         match (self.literal(dialect, row), self.widened(row)) {
             (Some(value), None) => format!("{} = {value}", self.name),

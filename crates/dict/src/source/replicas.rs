@@ -42,7 +42,7 @@ struct ChosenServer {
     moves: u64,
 }
 
-type Connected = (ChosenServer, Box<dyn Source>);
+type ChosenConnection = (ChosenServer, Box<dyn Source>);
 
 impl<C: Fn(&Server) -> Result<Box<dyn Source>, DictError>> Replicas<C> {
     fn chosen(&self) -> MutexGuard<'_, ChosenServer> {
@@ -50,7 +50,7 @@ impl<C: Fn(&Server) -> Result<Box<dyn Source>, DictError>> Replicas<C> {
     }
 
     /// Connects to the first of some servers that can be connected to; this is then the one that is asked.
-    fn first(&self, places: impl Iterator<Item = usize>) -> Result<Connected, DictError> {
+    fn first(&self, places: impl Iterator<Item = usize>) -> Result<ChosenConnection, DictError> {
         let mut failure = DictError::bad_arguments("SOURCE has no server");
         for place in places {
             match (self.connect)(&self.servers[place]) {

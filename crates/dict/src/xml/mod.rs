@@ -2,7 +2,7 @@
 
 mod tree;
 
-use self::tree::{Element, Variables, read_tree};
+use self::tree::{Variables, XmlElement, read_tree};
 use crate::config::{Layout, LayoutKind};
 use crate::definition::{
     Attribute, Definition, Hierarchy, Injectivity, Key, Lifetime, Literal, ObjectId, Structure,
@@ -56,7 +56,7 @@ pub fn parse_xml_each(xml: &str) -> Result<Vec<XmlDictionary>, DictError> {
     Ok(dictionaries.map(|element| one(element, &|name| std::env::var(name).ok())).collect())
 }
 
-fn one(mut element: Element, environment: &Variables<'_>) -> XmlDictionary {
+fn one(mut element: XmlElement, environment: &Variables<'_>) -> XmlDictionary {
     let substituted = element.substitute(environment);
     let (database, name) = names(&element);
     let named = |e: DictError| e.within(format_args!("Dictionary {name}"));
@@ -65,7 +65,7 @@ fn one(mut element: Element, environment: &Variables<'_>) -> XmlDictionary {
 }
 
 /// `<database>` and `<name>`; the latter may be `database.name`.
-fn names(element: &Element) -> (Option<String>, String) {
+fn names(element: &XmlElement) -> (Option<String>, String) {
     let text = |name: &str| element.child(name).map(|child| child.text.trim().to_string());
     let name = text("name").unwrap_or_default();
     match (text("database"), name.split_once('.')) {
@@ -74,7 +74,7 @@ fn names(element: &Element) -> (Option<String>, String) {
     }
 }
 
-fn dictionary(element: &Element) -> Result<Definition, DictError> {
+fn dictionary(element: &XmlElement) -> Result<Definition, DictError> {
     let name = element.required("name")?.text.trim();
     let named = |e: DictError| e.within(format_args!("Dictionary {name}"));
     let (database, short) = names(element);
@@ -85,7 +85,8 @@ fn dictionary(element: &Element) -> Result<Definition, DictError> {
         .and_then(|n| Layout::from_node(&n))
         .map_err(named)?;
     // A lone number is ignored where there is no lifetime, as in ClickHouse.
-    let is_said = |said: &&Element| !said.children.is_empty() || !matches!(layout.kind, LayoutKind::Direct);
+    let is_said =
+        |said: &&XmlElement| !said.children.is_empty() || !matches!(layout.kind, LayoutKind::Direct);
     let lifetime = element.child("lifetime").filter(is_said).map(lifetime).transpose().map_err(named)?;
     // The source's settings stand in it; those of REGEXP_TREE, beside it.
     let settings = source.children("settings").chain(element.children("settings"));
@@ -108,7 +109,7 @@ fn dictionary(element: &Element) -> Result<Definition, DictError> {
 }
 
 /// `<min/><max/>`, or a number alone, which is both (in DDL it is the maximum).
-fn lifetime(element: &Element) -> Result<Lifetime, DictError> {
+fn lifetime(element: &XmlElement) -> Result<Lifetime, DictError> {
     if element.children.is_empty() {
         let text = element.text.trim();
         let seconds = text.parse().map_err(|_| {
@@ -119,7 +120,7 @@ fn lifetime(element: &Element) -> Result<Lifetime, DictError> {
     Ok(Lifetime { min_seconds: element.seconds("min")?, max_seconds: element.seconds("max")? })
 }
 
-fn read_structure(element: &Element, layout: &Layout) -> Result<Structure, DictError> {
+fn read_structure(element: &XmlElement, layout: &Layout) -> Result<Structure, DictError> {
     let mut attributes = read_attributes(element, NullValue::Required)?;
     let range = range(element, &mut attributes)?;
     let mut structure = keyed(element, layout, attributes)?;
@@ -128,7 +129,7 @@ fn read_structure(element: &Element, layout: &Layout) -> Result<Structure, DictE
 }
 
 /// Adds `<range_min>` and `<range_max>` to the attributes, unless they are among them.
-fn range(element: &Element, attributes: &mut Vec<Attribute>) -> Result<Option<RangeNames>, DictError> {
+fn range(element: &XmlElement, attributes: &mut Vec<Attribute>) -> Result<Option<RangeNames>, DictError> {
     let (min, max) = match (element.child("range_min"), element.child("range_max")) {
         (Some(min), Some(max)) => (bound(min)?, bound(max)?),
         (None, None) => return Ok(None),
@@ -147,7 +148,7 @@ fn range(element: &Element, attributes: &mut Vec<Attribute>) -> Result<Option<Ra
 }
 
 /// The bound is a Date, unless its type is given.
-fn bound(element: &Element) -> Result<Attribute, DictError> {
+fn bound(element: &XmlElement) -> Result<Attribute, DictError> {
     match element.child("type") {
         Some(_) => attribute(element, NullValue::None),
         None => {
@@ -158,7 +159,7 @@ fn bound(element: &Element) -> Result<Attribute, DictError> {
     }
 }
 
-fn keyed(element: &Element, layout: &Layout, attributes: Vec<Attribute>) -> Result<Structure, DictError> {
+fn keyed(element: &XmlElement, layout: &Layout, attributes: Vec<Attribute>) -> Result<Structure, DictError> {
     match (element.child("id"), element.child("key")) {
         (Some(id), None) => {
             let name = id.required("name")?.text.trim().to_string();
@@ -187,7 +188,7 @@ enum NullValue {
     Required,
 }
 
-fn expression(element: &Element) -> Option<String> {
+fn expression(element: &XmlElement) -> Option<String> {
     element.child("expression").map(|expression| expression.text.trim().to_string())
 }
 
@@ -204,9 +205,9 @@ const ATTRIBUTE_KEYS: [&str; 8] = [
 ];
 
 /// The `<attribute>` elements within an element.
-fn read_attributes(element: &Element, null_value: NullValue) -> Result<Vec<Attribute>, DictError> {
-    let is_unknown = |child: &&Element| !ATTRIBUTE_KEYS.contains(&child.name.as_str());
-    let read = |child: &Element| match child.children.iter().find(is_unknown) {
+fn read_attributes(element: &XmlElement, null_value: NullValue) -> Result<Vec<Attribute>, DictError> {
+    let is_unknown = |child: &&XmlElement| !ATTRIBUTE_KEYS.contains(&child.name.as_str());
+    let read = |child: &XmlElement| match child.children.iter().find(is_unknown) {
         None => attribute(child, null_value),
         Some(unknown) => Err(DictError::bad_arguments(format!(
             "Unknown key '{}' inside attribute section: it may hold {}",
@@ -217,7 +218,7 @@ fn read_attributes(element: &Element, null_value: NullValue) -> Result<Vec<Attri
     element.children("attribute").map(read).collect()
 }
 
-fn attribute(element: &Element, null_value: NullValue) -> Result<Attribute, DictError> {
+fn attribute(element: &XmlElement, null_value: NullValue) -> Result<Attribute, DictError> {
     let name = element.required("name")?.text.trim();
     let data_type = DataType::parse(&element.required("type")?.text)
         .map_err(|e| e.within(format_args!("<attribute> {name}")))?;

@@ -11,10 +11,10 @@ use quick_xml::{Reader, XmlVersion};
 pub(super) type Variables<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 #[derive(Default)]
-pub(super) struct Element {
+pub(super) struct XmlElement {
     pub name: String,
     pub text: String,
-    pub children: Vec<Element>,
+    pub children: Vec<XmlElement>,
     /// Where its text comes from instead.
     substitution: Option<Substitution>,
 }
@@ -30,10 +30,10 @@ const FROM_ENV: &str = "from_env";
 /// ClickHouse's other such attributes: ignoring them would leave the element empty.
 const NOT_READ: [&str; 2] = ["from_zk", "incl"];
 
-pub(super) fn read_tree(xml: &str) -> Result<Element, DictError> {
+pub(super) fn read_tree(xml: &str) -> Result<XmlElement, DictError> {
     let malformed = |what: &dyn std::fmt::Display| DictError::syntax(format!("Malformed XML: {what}"));
     let mut reader = Reader::from_str(xml);
-    let mut open: Vec<Element> = vec![Element::default()];
+    let mut open: Vec<XmlElement> = vec![XmlElement::default()];
     loop {
         let event = reader.read_event().map_err(|e| malformed(&e))?;
         match event {
@@ -41,10 +41,10 @@ pub(super) fn read_tree(xml: &str) -> Result<Element, DictError> {
                 if open.len() > limits::NESTING_MAX {
                     return Err(malformed(&format!("more than {} nested elements", limits::NESTING_MAX)));
                 }
-                open.push(Element::of(&start).map_err(|e| malformed(&e))?);
+                open.push(XmlElement::of(&start).map_err(|e| malformed(&e))?);
             }
             Event::Empty(start) => {
-                let element = Element::of(&start).map_err(|e| malformed(&e))?;
+                let element = XmlElement::of(&start).map_err(|e| malformed(&e))?;
                 open.last_mut().expect("the document stays open").children.push(element);
             }
             Event::End(_) => {
@@ -83,10 +83,10 @@ pub(super) fn read_tree(xml: &str) -> Result<Element, DictError> {
     }
 }
 
-impl Element {
-    fn of(start: &BytesStart<'_>) -> Result<Element, quick_xml::Error> {
+impl XmlElement {
+    fn of(start: &BytesStart<'_>) -> Result<XmlElement, quick_xml::Error> {
         let text = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
-        let mut element = Element { name: text(start.name().as_ref()), ..Element::default() };
+        let mut element = XmlElement { name: text(start.name().as_ref()), ..XmlElement::default() };
         for attribute in start.attributes() {
             let attribute = attribute?;
             let name = text(attribute.key.as_ref());
@@ -116,15 +116,15 @@ impl Element {
         self.children.iter_mut().try_for_each(|child| child.substitute(environment))
     }
 
-    pub fn child(&self, name: &str) -> Option<&Element> {
+    pub fn child(&self, name: &str) -> Option<&XmlElement> {
         self.children.iter().find(|child| child.name == name)
     }
 
-    pub fn children<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Element> {
+    pub fn children<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a XmlElement> {
         self.children.iter().filter(move |child| child.name == name)
     }
 
-    pub fn required(&self, name: &str) -> Result<&Element, DictError> {
+    pub fn required(&self, name: &str) -> Result<&XmlElement, DictError> {
         self.child(name).ok_or_else(|| DictError::definition(format!("<{}>: <{name}> is missing", self.name)))
     }
 
@@ -140,7 +140,7 @@ impl Element {
     pub fn to_node(&self) -> Node {
         let value = match self.children.is_empty() {
             true => Value::Text(self.text.trim().to_string()),
-            false => Value::Group(self.children.iter().map(Element::to_node).collect()),
+            false => Value::Group(self.children.iter().map(XmlElement::to_node).collect()),
         };
         Node { name: self.name.to_uppercase(), value }
     }

@@ -29,7 +29,7 @@ enum Codec {
     Granary(Box<ValueCodec>),
 }
 
-enum Stored {
+enum StoredValue {
     Snappy(Vec<u8>),
     Granary(OwnedValue),
 }
@@ -55,23 +55,25 @@ impl Codec {
         }
     }
 
-    fn store(&mut self, value: &[u8]) -> Stored {
+    fn store(&mut self, value: &[u8]) -> StoredValue {
         match self {
-            Self::Snappy(encoder, ..) => Stored::Snappy(encoder.compress_vec(value).expect("there is room")),
-            Self::Granary(codec) => Stored::Granary(codec.compress(value)),
+            Self::Snappy(encoder, ..) => {
+                StoredValue::Snappy(encoder.compress_vec(value).expect("there is room"))
+            }
+            Self::Granary(codec) => StoredValue::Granary(codec.compress(value)),
         }
     }
 
     /// The value of a stored record.
-    fn load<'a>(&'a mut self, stored: &'a Stored) -> &'a [u8] {
+    fn load<'a>(&'a mut self, stored: &'a StoredValue) -> &'a [u8] {
         match (self, stored) {
-            (Self::Snappy(_, decoder, room), Stored::Snappy(bytes)) => {
+            (Self::Snappy(_, decoder, room), StoredValue::Snappy(bytes)) => {
                 let len = snap::raw::decompress_len(bytes).expect("Snappy wrote it");
                 room.resize(len.max(room.len()), 0);
                 let len = decoder.decompress(bytes, room).expect("Snappy wrote it");
                 &room[..len]
             }
-            (Self::Granary(codec), Stored::Granary(value)) => {
+            (Self::Granary(codec), StoredValue::Granary(value)) => {
                 codec.decompress(value).expect("this codec wrote it")
             }
             _ => unreachable!("each codec gets its own"),
@@ -89,7 +91,7 @@ pub fn stored_by_zstd(values: &[Vec<u8>]) -> (Vec<usize>, u64) {
 /// Measures every codec of [`CODECS`], in turns, `rounds` times. Every value is compared after a round trip first.
 pub fn measure(values: &Values, rounds: usize) -> Vec<CodecFigures> {
     let mut codecs = Codec::all(values);
-    let stored: Vec<Vec<Stored>> =
+    let stored: Vec<Vec<StoredValue>> =
         codecs.iter_mut().map(|codec| values.test.iter().map(|value| codec.store(value)).collect()).collect();
     let raw_bytes = super::bytes(&values.test);
     let passes = RUN_BYTES.div_ceil(raw_bytes.max(1));

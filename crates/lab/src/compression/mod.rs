@@ -9,7 +9,7 @@ mod values;
 mod verdicts;
 
 pub use codec::stored_by_zstd;
-pub use study::{Findings, Study, StudyError};
+pub use study::{CompressionFindings, CompressionStudy, StudyError};
 pub use values::Values;
 
 /// Bytes of values together.

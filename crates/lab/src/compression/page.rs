@@ -3,7 +3,7 @@
 use super::codec::CODECS;
 use super::rocksdb::Order;
 use super::seed::CONTENDERS;
-use super::study::{Findings, StudyError};
+use super::study::{CompressionFindings, StudyError};
 use super::verdicts::{DECODE_US_WANTED, ENCODE_US_WANTED};
 use crate::{Report, Samples, bars};
 use std::path::Path;
@@ -33,7 +33,7 @@ fn range(samples: &Samples, digits: usize) -> String {
     }
 }
 
-impl Findings {
+impl CompressionFindings {
     fn sizes(&self) -> Report {
         let mut report = Report::new(&[
             "values",

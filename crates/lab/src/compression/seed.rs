@@ -38,12 +38,12 @@ pub struct SeedFigures {
     pub write_us: Samples,
 }
 
-struct Contender {
+struct SeedContender {
     compression: Compression,
     snappy: Option<(snap::raw::Encoder, snap::raw::Decoder)>,
 }
 
-impl Contender {
+impl SeedContender {
     fn new(number: usize) -> Self {
         let compression = [Compression::None, Compression::None, Compression::Lz4, Compression::Zstd][number];
         let snappy = (number == 1).then(|| (snap::raw::Encoder::new(), snap::raw::Decoder::new()));
@@ -99,7 +99,7 @@ pub fn run(
     operations: u64,
     figures: &mut SeedFigures,
 ) -> Result<(), OpenError> {
-    let mut contender = Contender::new(number);
+    let mut contender = SeedContender::new(number);
     let keys = (values.len() * FILL_BYTES / super::bytes(values)) as u64;
     let value = |key: u64| &values[key as usize % values.len()][..];
     let compression = contender.compression;

@@ -20,7 +20,7 @@ const ROCKSDB_DIVISOR: u64 = 5;
 const DRAWN: usize = 20_000;
 
 /// Input and scale of the study.
-pub struct Study<'a> {
+pub struct CompressionStudy<'a> {
     /// The folder of `*.values`, which `rivals/values/fetch.sh` writes.
     pub values: &'a Path,
     /// A folder on the device to measure, which is left empty.
@@ -53,18 +53,18 @@ pub enum StudyError {
 }
 
 /// Results of the study.
-pub struct Findings {
+pub struct CompressionFindings {
     pub(super) codecs: Vec<(Values, Vec<CodecFigures>)>,
     pub(super) seeds: Vec<(String, Vec<SeedFigures>)>,
     pub(super) pages: Vec<(String, Order, Vec<PageFigures>)>,
 }
 
-impl Study<'_> {
+impl CompressionStudy<'_> {
     /// Runs all parts; `say` gets a line before each, and its tables as soon as they are known.
     ///
     /// # Errors
     /// Missing values, or a cache that cannot be opened.
-    pub fn run(&self, mut say: impl FnMut(&str)) -> Result<Findings, StudyError> {
+    pub fn run(&self, mut say: impl FnMut(&str)) -> Result<CompressionFindings, StudyError> {
         let mut codecs = Vec::new();
         for kind in KINDS.map(|kind| self.file(kind)).into_iter().filter(|path| path.exists()) {
             let load = Values::load(&kind);
@@ -77,7 +77,7 @@ impl Study<'_> {
             let source = io::Error::new(io::ErrorKind::NotFound, "no values are there");
             return Err(StudyError::Values { path: self.values.to_owned(), source });
         }
-        let mut findings = Findings { codecs, seeds: Vec::new(), pages: Vec::new() };
+        let mut findings = CompressionFindings { codecs, seeds: Vec::new(), pages: Vec::new() };
         say(&findings.codec_tables());
         let mut kinds = vec![("drawn".to_owned(), drawn(DRAWN))];
         for (values, _) in findings.codecs.iter().filter(|(values, _)| SEED_KINDS.contains(&&values.name[..]))

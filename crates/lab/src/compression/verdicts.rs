@@ -3,7 +3,7 @@
 use super::codec::CodecFigures;
 use super::page::TRAINED;
 use super::seed::SeedFigures;
-use super::study::Findings;
+use super::study::CompressionFindings;
 
 pub(super) const ENCODE_US_WANTED: f64 = 2.5;
 pub(super) const DECODE_US_WANTED: f64 = 0.8;
@@ -16,7 +16,7 @@ const PART_WANTED: f64 = 1.0 / 6.0;
 /// The place of zstd with a dictionary among the contenders of the seed's experiment.
 const SEED_TRAINED: usize = 3;
 
-impl Findings {
+impl CompressionFindings {
     /// Which values miss the times and the RAM that were wanted.
     pub(super) fn codec_verdict(&self) -> String {
         let missing = |shown: &dyn Fn(&CodecFigures) -> Option<String>| {
@@ -93,7 +93,7 @@ mod tests {
                 |ram_bytes, flash_bytes| SeedFigures { ram_bytes, flash_bytes, ..SeedFigures::default() };
             (name.to_owned(), vec![of(1.0, 1.0), of(1.0, 1.0), of(1.0, 1.0), of(ram, flash)])
         };
-        let mut findings = Findings {
+        let mut findings = CompressionFindings {
             codecs: vec![codec("a", 2.5, 0.8, 1126), codec("b", 2.51, 1.77, 900), codec("c", 7.0, 0.1, 1215)],
             seeds: vec![seed("drawn", 0.3, 0.3), seed("a", 0.1676, 0.141)],
             pages: Vec::new(),

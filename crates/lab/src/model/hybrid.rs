@@ -61,7 +61,7 @@ impl Default for HybridOptions {
 const FLASH_INDEX_BYTES: u64 = 4;
 
 #[derive(Clone, Copy)]
-struct Entry {
+struct HybridEntry {
     bytes: u32,
     expires: u32,
     /// Tells the key's current place in the ring from stale ones.
@@ -77,7 +77,7 @@ struct Entry {
     updates: u8,
 }
 
-const ABSENT: Entry = Entry {
+const ABSENT: HybridEntry = HybridEntry {
     bytes: 0,
     expires: NEVER,
     stamp: 0,
@@ -89,7 +89,7 @@ const ABSENT: Entry = Entry {
     updates: 0,
 };
 
-impl Entry {
+impl HybridEntry {
     fn in_ring(&self) -> bool {
         self.place == Place::Dram || self.copy
     }
@@ -101,7 +101,7 @@ pub struct Hybrid<F> {
     options: HybridOptions,
     costs: Costs,
     dram_capacity: u64,
-    entries: Vec<Entry>,
+    entries: Vec<HybridEntry>,
     /// (key, stamp), the newest at the back.
     ring: VecDeque<(u32, u32)>,
     dram_used: u64,

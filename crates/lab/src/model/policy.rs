@@ -71,9 +71,14 @@ impl Policy {
         Some(Box::new(Self::hybrid(admission, budget, keys, Costs::of_cache(budget, layout))))
     }
 
-    fn hybrid(admission: &Admission, budget: &Budget, keys: u32, costs: Costs) -> Hybrid<Served> {
-        let filter =
-            Served(Admitter::new(admission, &Applications::default(), budget.flash_bytes, None, SEED));
+    fn hybrid(admission: &Admission, budget: &Budget, keys: u32, costs: Costs) -> Hybrid<AdmitterFilter> {
+        let filter = AdmitterFilter(Admitter::new(
+            admission,
+            &Applications::default(),
+            budget.flash_bytes,
+            None,
+            SEED,
+        ));
         Hybrid::with_costs(budget, keys, HybridOptions::default(), costs, filter)
     }
 
@@ -135,9 +140,9 @@ impl FromStr for Policy {
 }
 
 /// The production policy code, as the model's filter.
-struct Served(Admitter);
+struct AdmitterFilter(Admitter);
 
-impl Filter for Served {
+impl Filter for AdmitterFilter {
     fn on_read(&mut self, key: u32, found: bool) {
         self.0.on_read(KeyHasher::with_seed(0).key(&key.to_le_bytes()), found);
     }

@@ -82,7 +82,7 @@ const CHECK_EVERY: usize = 1 << 14;
 
 /// The object that the clients stored last.
 #[derive(Clone, Copy)]
-struct Stored {
+struct StoredObject {
     bytes: u32,
     expires: u32,
 }
@@ -95,7 +95,7 @@ pub fn replay(
     next_reads: &[u32],
     mut progress: impl FnMut(usize),
 ) -> Tally {
-    let mut stored = vec![Stored { bytes: 0, expires: NEVER }; workload.keys as usize];
+    let mut stored = vec![StoredObject { bytes: 0, expires: NEVER }; workload.keys as usize];
     let mut tally = Tally::default();
     for (position, step) in workload.steps.iter().enumerate() {
         if position % CHECK_EVERY == 0 {
@@ -131,7 +131,7 @@ pub fn replay(
             }
         };
         if stores {
-            *known = Stored { bytes: object.bytes, expires: object.expires };
+            *known = StoredObject { bytes: object.bytes, expires: object.expires };
             tally.stored_bytes += u64::from(object.bytes);
             model.store(&object, clock);
         }

@@ -18,7 +18,7 @@ const INDEX_BYTES: u64 = 22;
 const NO_BLOCK: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
-struct Entry {
+struct RipqEntry {
     /// The block that holds the bytes; `NO_BLOCK` is absent.
     physical: u32,
     /// The block whose priority the object has.
@@ -26,16 +26,16 @@ struct Entry {
     bytes: u32,
 }
 
-const ABSENT: Entry = Entry { physical: NO_BLOCK, named: NO_BLOCK, bytes: 0 };
+const ABSENT: RipqEntry = RipqEntry { physical: NO_BLOCK, named: NO_BLOCK, bytes: 0 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum BlockKind {
     Physical,
     Virtual,
 }
 
 struct Block {
-    kind: Kind,
+    kind: BlockKind,
     section: usize,
     /// Bytes of the objects that have this block's priority.
     named_bytes: u64,
@@ -50,7 +50,7 @@ pub struct Ripq {
     dram: Lru,
     capacity: u64,
     block_bytes: u64,
-    entries: Vec<Entry>,
+    entries: Vec<RipqEntry>,
     blocks: Vec<Block>,
     unused: Vec<u32>,
     /// Full blocks of each section, the newest first.
@@ -81,12 +81,13 @@ impl Ripq {
             objects: 0,
         };
         for section in 0..SECTIONS {
-            ripq.open[section] = [Kind::Physical, Kind::Virtual].map(|kind| ripq.block(kind, section));
+            ripq.open[section] =
+                [BlockKind::Physical, BlockKind::Virtual].map(|kind| ripq.block(kind, section));
         }
         ripq
     }
 
-    fn block(&mut self, kind: Kind, section: usize) -> u32 {
+    fn block(&mut self, kind: BlockKind, section: usize) -> u32 {
         let block = Block { kind, section, named_bytes: 0, bytes: 0, keys: Vec::new() };
         match self.unused.pop() {
             Some(number) => {
@@ -106,7 +107,7 @@ impl Ripq {
 
     /// Removes an object from the block whose priority it has.
     fn unname(&mut self, key: u32) {
-        let Entry { named, bytes, .. } = self.entries[key as usize];
+        let RipqEntry { named, bytes, .. } = self.entries[key as usize];
         let open = self.is_open(named);
         let block = &mut self.blocks[named as usize];
         block.named_bytes -= u64::from(bytes);
@@ -121,14 +122,14 @@ impl Ripq {
         if self.blocks[open as usize].bytes + u64::from(bytes) > self.block_bytes
             && self.blocks[open as usize].bytes > 0
         {
-            self.close(section, Kind::Physical);
+            self.close(section, BlockKind::Physical);
         }
         let open = self.open[section][0];
         let block = &mut self.blocks[open as usize];
         block.keys.push(key);
         block.bytes += u64::from(bytes);
         block.named_bytes += u64::from(bytes);
-        self.entries[key as usize] = Entry { physical: open, named: open, bytes };
+        self.entries[key as usize] = RipqEntry { physical: open, named: open, bytes };
         self.objects += 1;
     }
 
@@ -137,7 +138,7 @@ impl Ripq {
         self.unname(key);
         let bytes = u64::from(self.entries[key as usize].bytes);
         if self.blocks[self.open[section][1] as usize].named_bytes + bytes > self.block_bytes {
-            self.close(section, Kind::Virtual);
+            self.close(section, BlockKind::Virtual);
         }
         let open = self.open[section][1];
         self.blocks[open as usize].named_bytes += bytes;
@@ -145,15 +146,15 @@ impl Ripq {
     }
 
     /// Closes a section's open block, and opens another.
-    fn close(&mut self, section: usize, kind: Kind) {
+    fn close(&mut self, section: usize, kind: BlockKind) {
         // The two kinds are closed together, so that later blocks in the queue are newer.
         let physical = self.open[section][0];
         let mut closed = vec![self.open[section][1]];
-        self.open[section][1] = self.block(Kind::Virtual, section);
-        if kind == Kind::Physical {
+        self.open[section][1] = self.block(BlockKind::Virtual, section);
+        if kind == BlockKind::Physical {
             self.bytes_written += self.blocks[physical as usize].bytes;
             self.bytes_on_flash += self.blocks[physical as usize].bytes;
-            self.open[section][0] = self.block(Kind::Physical, section);
+            self.open[section][0] = self.block(BlockKind::Physical, section);
             closed.push(physical);
         }
         for block in closed {
@@ -186,7 +187,7 @@ impl Ripq {
                 self.sections.iter().rposition(|section| !section.is_empty()).expect("there are blocks");
             let number = self.sections[section].pop_back().expect("not empty");
             let block = &mut self.blocks[number as usize];
-            if block.kind == Kind::Virtual {
+            if block.kind == BlockKind::Virtual {
                 assert_eq!(
                     block.named_bytes, 0,
                     "bytes are freed before the names that were given them later"
@@ -225,7 +226,7 @@ impl Ripq {
         if !self.on_flash(key) {
             return;
         }
-        let Entry { physical, bytes, .. } = self.entries[key as usize];
+        let RipqEntry { physical, bytes, .. } = self.entries[key as usize];
         self.unname(key);
         self.entries[key as usize] = ABSENT;
         self.objects -= 1;

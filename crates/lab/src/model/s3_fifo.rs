@@ -19,7 +19,7 @@ enum Queue {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Entry {
+struct S3FifoEntry {
     bytes: u32,
     /// Tells the key's current place in the queues from stale ones.
     stamp: u32,
@@ -30,7 +30,7 @@ struct Entry {
 /// The cache, in DRAM.
 pub struct S3Fifo {
     capacity: u64,
-    entries: Vec<Entry>,
+    entries: Vec<S3FifoEntry>,
     /// (key, stamp), oldest first; pairs with another stamp are stale.
     small: VecDeque<(u32, u32)>,
     main: VecDeque<(u32, u32)>,
@@ -47,7 +47,7 @@ impl S3Fifo {
     pub fn new(capacity: u64, keys: u32) -> Self {
         Self {
             capacity,
-            entries: vec![Entry::default(); keys as usize],
+            entries: vec![S3FifoEntry::default(); keys as usize],
             small: VecDeque::new(),
             main: VecDeque::new(),
             ghost: VecDeque::new(),
@@ -83,7 +83,7 @@ impl S3Fifo {
     }
 
     /// Takes the oldest object that is still in a queue.
-    fn oldest(queue: &mut VecDeque<(u32, u32)>, entries: &[Entry], which: Queue) -> Option<u32> {
+    fn oldest(queue: &mut VecDeque<(u32, u32)>, entries: &[S3FifoEntry], which: Queue) -> Option<u32> {
         while let Some((key, stamp)) = queue.pop_front() {
             let entry = entries[key as usize];
             if entry.stamp == stamp && entry.queue == which {

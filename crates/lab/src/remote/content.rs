@@ -17,10 +17,10 @@ const DIGITS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP
 /// Keys of one replay, different from those of all others, and their values.
 pub struct Content<'a> {
     run: u64,
-    values: Values<'a>,
+    values: ContentValues<'a>,
 }
 
-enum Values<'a> {
+enum ContentValues<'a> {
     /// A value is a piece of these random bytes, chosen by its key and by how often it was stored: one wrong value in
     /// 65 536 goes unnoticed.
     Drawn(Vec<u8>),
@@ -38,12 +38,12 @@ impl<'a> Content<'a> {
     fn drawn_for(run: u64, bytes_max: usize) -> Self {
         let mut pool = vec![0; STARTS + bytes_max];
         SmallRng::seed_from_u64(run).fill_bytes(&mut pool);
-        Self { run, values: Values::Drawn(pool) }
+        Self { run, values: ContentValues::Drawn(pool) }
     }
 
     /// Given values; each key has the one at its [`place`](Self::place_of). The workload must state their lengths.
     pub fn given(values: &'a [Vec<u8>]) -> Self {
-        Self { run: run(), values: Values::Given(values) }
+        Self { run: run(), values: ContentValues::Given(values) }
     }
 
     /// Which of `count` given values a key has.
@@ -61,12 +61,12 @@ impl<'a> Content<'a> {
     /// A key's value, stored for the `version`th time, where key and value have `bytes` bytes together.
     pub fn value(&self, key: u32, version: u32, bytes: u32) -> &[u8] {
         match &self.values {
-            Values::Drawn(pool) => {
+            ContentValues::Drawn(pool) => {
                 let number = u64::from(key) | u64::from(version) << 32;
                 let start = XxHash3_64::oneshot_with_seed(self.run, &number.to_le_bytes()) as usize % STARTS;
                 &pool[start..start + value_bytes(bytes)]
             }
-            Values::Given(values) => &values[Self::place_of(key, values.len())],
+            ContentValues::Given(values) => &values[Self::place_of(key, values.len())],
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The contenders, each measured in a process of its own.
 
 use super::error::StoreError;
-use super::measurement::{Contents, Loaded, Measured, Reading, Request, WarmUp};
+use super::measurement::{Contents, Loaded, Measured, Reading, StoreRequest, WarmUp};
 use crate::memory_limit::MemoryLimit;
 use serde::de::DeserializeOwned;
 use std::ffi::OsString;
@@ -86,7 +86,7 @@ pub fn limit_bytes(contents: &Contents, reading: &Reading) -> u64 {
 
 /// The programs that load and read stores.
 pub struct Programs {
-    /// The command that gets a [`Request`] as its last argument and calls [`serve`](super::serve).
+    /// The command that gets a [`StoreRequest`] as its last argument and calls [`serve`](super::serve).
     pub granary: Vec<OsString>,
     /// The driver of LevelDB and RocksDB; `None`: it is missing.
     pub peers: Option<PathBuf>,
@@ -185,7 +185,7 @@ impl Programs {
     }
 
     fn request(&self, contents: &Contents, reading: Option<Reading>) -> Result<Vec<OsString>, StoreError> {
-        let request = serde_json::to_string(&Request { contents: contents.clone(), reading })?;
+        let request = serde_json::to_string(&StoreRequest { contents: contents.clone(), reading })?;
         Ok(self.granary.iter().cloned().chain([request.into()]).collect())
     }
 

@@ -3,7 +3,7 @@
 use super::device::DeviceReads;
 use super::error::StoreError;
 use super::load::{BATCH, COMPRESSIBLE, FOUND_IN_THOUSAND, load, options};
-use super::measurement::{Contents, Latencies, Measured, Phase, Reading, Request, WarmUp, Window};
+use super::measurement::{Contents, Latencies, Measured, Phase, Reading, StoreRequest, WarmUp, Window};
 use super::workload::{Keys, PHASES, key_of, pass, value_of};
 use granary_cache::{Cache, Io, Key, MemoryDivision, Outcome, Scan};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ const WARM_UP_SEEDS_APART: u64 = 1000;
 /// # Errors
 /// The cache cannot be opened, or a value is wrong.
 pub fn serve(request: &str) -> Result<String, StoreError> {
-    let request: Request = serde_json::from_str(request)?;
+    let request: StoreRequest = serde_json::from_str(request)?;
     Ok(match &request.reading {
         None => serde_json::to_string(&load(&request.contents)?)?,
         Some(reading) => serde_json::to_string(&read(&request.contents, reading)?)?,
@@ -44,7 +44,7 @@ fn read(contents: &Contents, reading: &Reading) -> Result<Measured, StoreError> 
     // A file system answers reads of blocks never written without the device.
     let device = DeviceReads::open(&file, cache.stats().flash_bytes_used(), contents.block_bytes)
         .map_err(|why| StoreError::Process(file.display().to_string(), why.to_string()))?;
-    let mut run = Run { cache: &cache, contents, reading, io: Io::new(), device };
+    let mut run = GranaryRun { cache: &cache, contents, reading, io: Io::new(), device };
     let names = if reading.workload == "phases" { PHASES.to_vec() } else { vec![&reading.workload[..]] };
     run.warm_up(names[0])?;
     let (mut phases, mut block_bytes) = (Vec::new(), Vec::new());
@@ -63,7 +63,7 @@ struct Found {
     value: Vec<u8>,
 }
 
-struct Run<'a> {
+struct GranaryRun<'a> {
     cache: &'a Cache,
     contents: &'a Contents,
     reading: &'a Reading,
@@ -71,7 +71,7 @@ struct Run<'a> {
     device: DeviceReads,
 }
 
-impl Run<'_> {
+impl GranaryRun<'_> {
     fn keys(&self, name: &str, seed: u64) -> Result<Keys, StoreError> {
         let keys = Keys::new(name, self.contents.keys, seed);
         keys.filter(|_| name != "seekrandom").ok_or_else(|| StoreError::Wrong(format!("no workload {name}")))

@@ -21,7 +21,7 @@ const WANTED: f64 = 5.0;
 
 /// A figure of the operations' times.
 #[derive(Clone, Copy)]
-enum Figure {
+enum LatencyStatistic {
     Mean,
     Median,
 }
@@ -72,15 +72,15 @@ impl Large {
         found.map(|place| &self.runs[place])
     }
 
-    fn figure_us(&self, figure: Figure, contender: &Contender, workload: &str, cache: u64) -> f64 {
+    fn figure_us(&self, figure: LatencyStatistic, contender: &Contender, workload: &str, cache: u64) -> f64 {
         let of = |phase: &Phase| match figure {
-            Figure::Mean => phase.mean_us,
-            Figure::Median => phase.p50_us.unwrap_or(f64::NAN),
+            LatencyStatistic::Mean => phase.mean_us,
+            LatencyStatistic::Median => phase.p50_us.unwrap_or(f64::NAN),
         };
         self.runs(contender, workload, cache).map_or(f64::NAN, |runs| median(runs, 0, of))
     }
 
-    fn table(&self, figure: Figure, workload: &str) -> Report {
+    fn table(&self, figure: LatencyStatistic, workload: &str) -> Report {
         let mut report = Report::new(&["cache", "LevelDB", "LevelDB, pread", "RocksDB", "Granary"]);
         for cache in &self.caches {
             let cells = CONTENDERS.map(|contender| match self.runs(contender, workload, *cache) {
@@ -103,7 +103,9 @@ impl Large {
             "5x",
         ]);
         for cache in &self.caches {
-            for (figure, name) in [(Figure::Mean, "mean, us"), (Figure::Median, "median, us")] {
+            for (figure, name) in
+                [(LatencyStatistic::Mean, "mean, us"), (LatencyStatistic::Median, "median, us")]
+            {
                 let [mapped, read, ours] = [&LEVELDB, &LEVELDB_READ, &GRANARY]
                     .map(|contender| self.figure_us(figure, contender, WORKLOADS[0], *cache));
                 let (times, verdict) = verdict([mapped, read], ours);
@@ -137,11 +139,11 @@ impl Large {
         }
         let mut text = format!("{} keys.\n\n{}\n", self.keys, loads.markdown());
         for workload in WORKLOADS {
-            let means = self.table(Figure::Mean, workload).markdown();
+            let means = self.table(LatencyStatistic::Mean, workload).markdown();
             text += &format!("\n### {workload}: us an operation\n\n{means}\n");
             // Single operations of readseq are not timed.
             if workload != "readseq" {
-                let medians = self.table(Figure::Median, workload).markdown();
+                let medians = self.table(LatencyStatistic::Median, workload).markdown();
                 text += &format!("\nThe median operation:\n\n{medians}\n");
             }
         }
@@ -161,7 +163,9 @@ impl Large {
     /// Draws latency over cache sizes.
     pub fn plot(&self, path: &Path) -> Result<(), PlotError> {
         let group = |cache: &u64| {
-            let at = |contender: &&Contender| self.figure_us(Figure::Mean, contender, WORKLOADS[0], *cache);
+            let at = |contender: &&Contender| {
+                self.figure_us(LatencyStatistic::Mean, contender, WORKLOADS[0], *cache)
+            };
             (size_name(*cache), CONTENDERS.iter().map(at).collect())
         };
         let groups: Vec<(String, Vec<f64>)> = self.caches.iter().map(group).collect();

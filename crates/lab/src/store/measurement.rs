@@ -74,7 +74,7 @@ impl Reading {
 
 /// A request to Granary's process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Request {
+pub struct StoreRequest {
     /// The store.
     pub contents: Contents,
     /// The measurement; `None`: load the store.

@@ -22,5 +22,5 @@ mod workload;
 pub use contender::Programs;
 pub use error::StoreError;
 pub use granary::serve;
-pub use study::{Findings, Part, Size, Study};
+pub use study::{Part, Size, StoreFindings, StoreStudy};
 pub use workload::{Keys, key_of, load_order, value_of};

@@ -26,7 +26,7 @@ const WINDOWS: u64 = 50;
 
 /// Costs of an operation beside the device, from runs that are not predicted.
 #[derive(Clone, Copy)]
-struct Costs {
+struct OperationCosts {
     /// Time of an operation whose key is in RAM.
     hit_us: f64,
     /// Time of an operation that reads the device once, without that read: submitting and completing it, finding the
@@ -34,10 +34,10 @@ struct Costs {
     miss_us: f64,
 }
 
-impl Costs {
+impl OperationCosts {
     /// From the mean time of an operation that hits, and a run with mostly misses.
-    fn new(hit_us: f64, of_misses: Run) -> Self {
-        let Run { reads, device_us, mean_us } = of_misses;
+    fn new(hit_us: f64, of_misses: JobFigures) -> Self {
+        let JobFigures { reads, device_us, mean_us } = of_misses;
         Self { hit_us, miss_us: (mean_us - (1.0 - reads) * hit_us) / reads - device_us }
     }
 
@@ -55,13 +55,13 @@ impl Costs {
 /// Figures of a job: reads of the device per operation, mean time of a separate read of the device, and of an
 /// operation.
 #[derive(Clone, Copy)]
-struct Run {
+struct JobFigures {
     reads: f64,
     device_us: f64,
     mean_us: f64,
 }
 
-impl Run {
+impl JobFigures {
     fn of(runs: &Runs) -> Self {
         let device = |runs: &Vec<_>| samples(runs, |run| run.device_us.unwrap_or(f64::NAN)).median();
         Self {
@@ -77,12 +77,12 @@ fn difference_percent(measured_us: f64, predicted_us: f64) -> f64 {
 }
 
 /// Figures of each cache size. In the first job everything fits; nearly all operations of the second miss.
-pub struct Model {
+pub struct LatencyModel {
     jobs: Vec<Job>,
     runs: Vec<Runs>,
 }
 
-impl Model {
+impl LatencyModel {
     /// Loads a store and reads it with each cache, with one that holds everything, and with one that holds nearly
     /// nothing.
     pub fn run(runner: &Runner<'_>, size: &Size) -> Result<Self, StoreError> {
@@ -103,13 +103,13 @@ impl Model {
         Ok(Self { jobs, runs })
     }
 
-    fn costs(&self) -> Costs {
-        Costs::new(Run::of(&self.runs[0]).mean_us, Run::of(&self.runs[1]))
+    fn costs(&self) -> OperationCosts {
+        OperationCosts::new(JobFigures::of(&self.runs[0]).mean_us, JobFigures::of(&self.runs[1]))
     }
 
     /// The sizes of the caches that are predicted, and their measurements.
-    fn rows(&self) -> impl Iterator<Item = (u64, Run)> {
-        let row = |(job, runs): (&Job, &Runs)| (job.reading.cache_bytes, Run::of(runs));
+    fn rows(&self) -> impl Iterator<Item = (u64, JobFigures)> {
+        let row = |(job, runs): (&Job, &Runs)| (job.reading.cache_bytes, JobFigures::of(runs));
         self.jobs.iter().zip(&self.runs).skip(2).map(row)
     }
 
@@ -143,7 +143,7 @@ impl Model {
                 format!("{:+.1} %", difference_percent(run.mean_us, naive_us)),
             ]);
         }
-        let [all, misses] = [0, 1].map(|place: usize| Run::of(&self.runs[place]));
+        let [all, misses] = [0, 1].map(|place: usize| JobFigures::of(&self.runs[place]));
         format!(
             "A hit takes {} us ({} reads of the device an operation, all being in RAM). A miss takes {} us beside \
              its read of the device ({} reads an operation, {} us each, in {} us).\n\n{}\n",
@@ -167,7 +167,7 @@ impl Model {
     /// Draws the measurement and both predictions.
     pub fn plot(&self, path: &Path) -> Result<(), PlotError> {
         let costs = self.costs();
-        let group = |(cache, run): (u64, Run)| {
+        let group = |(cache, run): (u64, JobFigures)| {
             let naive_us = costs.hits_and_device_us(run.reads, run.device_us);
             let predicted_us = costs.predicted_us(run.reads, run.device_us);
             (size_name(cache), vec![naive_us, predicted_us, run.mean_us])
@@ -184,8 +184,8 @@ mod tests {
 
     #[test]
     fn latency_follows_from_hits_misses_and_the_device() {
-        let misses = Run { reads: 0.9, device_us: 50.0, mean_us: 49.6 };
-        let costs = Costs::new(1.0, misses);
+        let misses = JobFigures { reads: 0.9, device_us: 50.0, mean_us: 49.6 };
+        let costs = OperationCosts::new(1.0, misses);
         assert!((costs.miss_us - 5.0).abs() < 1e-9, "{}", costs.miss_us);
         // The costs predict the runs that they were derived from.
         assert!((costs.predicted_us(misses.reads, misses.device_us) - misses.mean_us).abs() < 1e-9);

@@ -4,7 +4,7 @@ use super::contender::{ALLOWANCE_BYTES, ALLOWANCE_KEY_BYTES};
 use super::error::StoreError;
 use super::measurement::Phase;
 use super::run::{Job, Runs, samples};
-use super::study::{Findings, PEER_SECONDS_MAX, Part};
+use super::study::{PEER_SECONDS_MAX, Part, StoreFindings};
 use crate::Report;
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ pub fn size_name(bytes: u64) -> String {
     }
 }
 
-type Figure = fn(&Phase) -> f64;
+type PhaseFigure = fn(&Phase) -> f64;
 
 /// Adds the figures of a job to the CSV.
 pub fn add_runs(report: &mut Report, part: &str, name: &str, job: &Job, runs: &Runs) {
@@ -57,7 +57,7 @@ pub fn add_runs(report: &mut Report, part: &str, name: &str, job: &Job, runs: &R
         report.row(words.into_iter().chain(sizes).chain(numbers.map(|number| number.to_string())));
     };
     for phase in 0..phases {
-        let figures: [(&str, Figure); 5] = [
+        let figures: [(&str, PhaseFigure); 5] = [
             ("mean us", |phase| phase.mean_us),
             ("median us", |phase| phase.p50_us.unwrap_or(f64::NAN)),
             ("p99 us", |phase| phase.p99_us.unwrap_or(f64::NAN)),
@@ -73,7 +73,7 @@ pub fn add_runs(report: &mut Report, part: &str, name: &str, job: &Job, runs: &R
     }
 }
 
-impl Findings {
+impl StoreFindings {
     /// The page; `notes` describe the machine. Parts that were not measured are taken from the page `before`.
     pub fn text(&self, notes: &[String], before: &str) -> String {
         let mut warnings = String::new();
@@ -100,9 +100,9 @@ impl Findings {
         let parts = [
             (Part::Blocks, BLOCKS, self.blocks.as_ref().map(super::blocks::Blocks::text)),
             (Part::Large, LARGE, self.large.as_ref().map(super::large::Large::text)),
-            (Part::Model, MODEL, self.model.as_ref().map(super::model::Model::text)),
+            (Part::Model, MODEL, self.model.as_ref().map(super::model::LatencyModel::text)),
             (Part::Division, DIVISION, self.division.as_ref().map(super::division::Division::text)),
-            (Part::Skewed, SKEWED, self.skewed.as_ref().map(super::skewed::Skewed::text)),
+            (Part::Skewed, SKEWED, self.skewed.as_ref().map(super::skewed::SkewedReads::text)),
         ];
         for (part, words, tables) in parts {
             let heading = words.lines().next().unwrap_or_default();
@@ -203,8 +203,8 @@ fn without_plots(words: &str) -> String {
 mod tests {
     use super::*;
 
-    fn nothing_measured() -> Findings {
-        Findings {
+    fn nothing_measured() -> StoreFindings {
+        StoreFindings {
             size: super::super::study::Size::quick(),
             has_peers: true,
             can_limit: true,

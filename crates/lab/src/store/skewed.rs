@@ -68,7 +68,7 @@ impl Rows {
 }
 
 /// Figures of Granary, and of its peers.
-pub struct Skewed {
+pub struct SkewedReads {
     /// Granary, and RocksDB's splits of the same size of caches.
     splits: Rows,
     /// Granary, and RocksDB with caches so large that its process has about the same RAM.
@@ -77,7 +77,7 @@ pub struct Skewed {
     at_once: Rows,
 }
 
-impl Skewed {
+impl SkewedReads {
     /// Loads the stores and reads them.
     pub fn run(runner: &Runner<'_>, size: &Size) -> Result<Self, StoreError> {
         let contents = |engine| runner.contents(engine, size.medium_keys, VALUE_BYTES, BLOCK_BYTES, false);

@@ -6,9 +6,9 @@ use super::division::Division;
 use super::error::StoreError;
 use super::large::Large;
 use super::measurement::{Contents, Reading, WarmUp};
-use super::model::Model;
+use super::model::LatencyModel;
 use super::run::{Job, Runner};
-use super::skewed::Skewed;
+use super::skewed::SkewedReads;
 use super::warm_up::warm_up;
 use std::path::Path;
 
@@ -133,7 +133,7 @@ impl Size {
 }
 
 /// Input and scale of the study.
-pub struct Study<'a> {
+pub struct StoreStudy<'a> {
     /// The contenders.
     pub programs: &'a Programs,
     /// A folder on the device to measure, which is left empty.
@@ -145,23 +145,23 @@ pub struct Study<'a> {
 }
 
 /// Results of the study; `None`: the part was not asked for.
-pub struct Findings {
+pub struct StoreFindings {
     pub(super) size: Size,
     pub(super) has_peers: bool,
     pub(super) can_limit: bool,
     pub(super) blocks: Option<Blocks>,
     pub(super) large: Option<Large>,
-    pub(super) model: Option<Model>,
+    pub(super) model: Option<LatencyModel>,
     pub(super) division: Option<Division>,
-    pub(super) skewed: Option<Skewed>,
+    pub(super) skewed: Option<SkewedReads>,
 }
 
-impl Study<'_> {
+impl StoreStudy<'_> {
     /// Runs the parts; `say` gets a line for each measurement.
     ///
     /// # Errors
     /// Granary fails, or a file operation.
-    pub fn run(&self, say: &dyn Fn(&str)) -> Result<Findings, StoreError> {
+    pub fn run(&self, say: &dyn Fn(&str)) -> Result<StoreFindings, StoreError> {
         let runner = Runner {
             programs: self.programs,
             folder: self.scratch.to_owned(),
@@ -170,12 +170,12 @@ impl Study<'_> {
         };
         let asked = |part: Part| self.parts.contains(&part);
         let size = &self.size;
-        Ok(Findings {
+        Ok(StoreFindings {
             blocks: asked(Part::Blocks).then(|| Blocks::run(&runner, size)).transpose()?,
             large: asked(Part::Large).then(|| Large::run(&runner, size)).transpose()?,
-            model: asked(Part::Model).then(|| Model::run(&runner, size)).transpose()?,
+            model: asked(Part::Model).then(|| LatencyModel::run(&runner, size)).transpose()?,
             division: asked(Part::Division).then(|| Division::run(&runner, size)).transpose()?,
-            skewed: asked(Part::Skewed).then(|| Skewed::run(&runner, size)).transpose()?,
+            skewed: asked(Part::Skewed).then(|| SkewedReads::run(&runner, size)).transpose()?,
             has_peers: self.programs.peers.is_some(),
             can_limit: self.programs.can_limit,
             size: size.clone(),

@@ -17,7 +17,7 @@ pub const RUN_LENGTH: u64 = 50;
 /// The phases of the workload `phases`.
 pub const PHASES: [&str; 3] = ["zipf", "neighbours", "scan"];
 
-enum Kind {
+enum WorkloadKind {
     Random,
     Hot,
     Zipf,
@@ -27,7 +27,7 @@ enum Kind {
 
 /// Numbers of keys, in the order in which a workload reads them.
 pub struct Keys {
-    kind: Kind,
+    kind: WorkloadKind,
     keys: u64,
     random: Random,
     zipf: Zipf,
@@ -40,14 +40,14 @@ impl Keys {
     /// The workload `name` on the keys below `keys`; `None`: there is no such workload.
     pub fn new(name: &str, keys: u64, seed: u64) -> Option<Self> {
         let kind = match name {
-            "readrandom" | "seekrandom" => Kind::Random,
-            "readhot" => Kind::Hot,
-            "zipf" => Kind::Zipf,
-            "neighbours" => Kind::Neighbours,
-            "scan" | "readseq" => Kind::InOrder,
+            "readrandom" | "seekrandom" => WorkloadKind::Random,
+            "readhot" => WorkloadKind::Hot,
+            "zipf" => WorkloadKind::Zipf,
+            "neighbours" => WorkloadKind::Neighbours,
+            "scan" | "readseq" => WorkloadKind::InOrder,
             _ => return None,
         };
-        let ranks = if matches!(kind, Kind::Neighbours) { (keys / RUN_LENGTH).max(1) } else { keys };
+        let ranks = if matches!(kind, WorkloadKind::Neighbours) { (keys / RUN_LENGTH).max(1) } else { keys };
         Some(Self {
             kind,
             keys,
@@ -67,17 +67,17 @@ impl Iterator for Keys {
         let count = self.count;
         self.count += 1;
         Some(match self.kind {
-            Kind::Random => self.random.below(self.keys),
-            Kind::Hot => self.random.below(keys_of("readhot", self.keys)),
-            Kind::Zipf => self.scatter.at(self.zipf.rank(&mut self.random)),
-            Kind::Neighbours => {
+            WorkloadKind::Random => self.random.below(self.keys),
+            WorkloadKind::Hot => self.random.below(keys_of("readhot", self.keys)),
+            WorkloadKind::Zipf => self.scatter.at(self.zipf.rank(&mut self.random)),
+            WorkloadKind::Neighbours => {
                 let place = count % RUN_LENGTH;
                 if place == 0 {
                     self.start = self.scatter.at(self.zipf.rank(&mut self.random)) * RUN_LENGTH;
                 }
                 (self.start + place) % self.keys
             }
-            Kind::InOrder => count % self.keys,
+            WorkloadKind::InOrder => count % self.keys,
         })
     }
 }

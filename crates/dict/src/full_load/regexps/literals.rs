@@ -13,10 +13,10 @@ const LENGTH_MAX: usize = 32;
 /// A shorter text occurs in too many others.
 const LENGTH_MIN: usize = 2;
 
-type Texts = Vec<Vec<u8>>;
+type LiteralTexts = Vec<Vec<u8>>;
 
 /// Lower-case (ASCII) texts of which every match contains one; `None`: none are known.
-pub(super) fn needed(hir: &Hir) -> Option<Texts> {
+pub(super) fn needed(hir: &Hir) -> Option<LiteralTexts> {
     known(hir).needed.filter(|texts| length(texts) >= LENGTH_MIN)
 }
 
@@ -24,13 +24,13 @@ pub(super) fn needed(hir: &Hir) -> Option<Texts> {
 #[derive(Clone, Default)]
 struct MatchTexts {
     /// Every match equals one of these texts.
-    exact: Option<Texts>,
+    exact: Option<LiteralTexts>,
     /// Every match contains one of these texts; none is empty.
-    needed: Option<Texts>,
+    needed: Option<LiteralTexts>,
 }
 
 impl MatchTexts {
-    fn exactly(texts: Texts) -> MatchTexts {
+    fn exactly(texts: LiteralTexts) -> MatchTexts {
         MatchTexts { needed: not_empty(&texts), exact: Some(texts) }
     }
 }
@@ -50,7 +50,7 @@ fn known(hir: &Hir) -> MatchTexts {
     }
 }
 
-fn characters(class: &Class) -> Option<Texts> {
+fn characters(class: &Class) -> Option<LiteralTexts> {
     let mut texts = Vec::new();
     match class {
         Class::Unicode(class) => {
@@ -92,8 +92,8 @@ fn repeated(repetition: &Repetition) -> MatchTexts {
 
 /// A concatenation: the best of the runs of exactly known parts and of what single parts need.
 fn joined(parts: impl Iterator<Item = MatchTexts>) -> MatchTexts {
-    let mut all: Option<Texts> = Some(vec![Vec::new()]);
-    let mut run: Texts = vec![Vec::new()];
+    let mut all: Option<LiteralTexts> = Some(vec![Vec::new()]);
+    let mut run: LiteralTexts = vec![Vec::new()];
     let mut best = None;
     for part in parts {
         best = better(best, part.needed);
@@ -119,16 +119,18 @@ fn joined(parts: impl Iterator<Item = MatchTexts>) -> MatchTexts {
 fn chosen(parts: impl Iterator<Item = MatchTexts>) -> MatchTexts {
     let (mut exact, mut needed) = (Some(Vec::new()), Some(Vec::new()));
     for part in parts {
-        let both = |all: Option<Texts>, more: Option<Texts>| bounded([all?, more?].concat(), TEXTS_MAX);
+        let both = |all: Option<LiteralTexts>, more: Option<LiteralTexts>| {
+            bounded([all?, more?].concat(), TEXTS_MAX)
+        };
         exact = both(exact, part.exact);
         needed = both(needed, part.needed);
     }
     MatchTexts { exact, needed }
 }
 
-fn product(run: &Texts, texts: &Texts) -> Option<Texts> {
+fn product(run: &LiteralTexts, texts: &LiteralTexts) -> Option<LiteralTexts> {
     let longer = run.iter().flat_map(|before| texts.iter().map(move |text| [&before[..], text].concat()));
-    let longest = |texts: &Texts| texts.iter().map(Vec::len).max().unwrap_or(0);
+    let longest = |texts: &LiteralTexts| texts.iter().map(Vec::len).max().unwrap_or(0);
     if run.len() * texts.len() > TEXTS_MAX * TEXTS_MAX || longest(run) + longest(texts) > LENGTH_MAX {
         return None;
     }
@@ -136,24 +138,24 @@ fn product(run: &Texts, texts: &Texts) -> Option<Texts> {
 }
 
 /// The texts without duplicates, if they are at most `most`.
-fn bounded(mut texts: Texts, most: usize) -> Option<Texts> {
+fn bounded(mut texts: LiteralTexts, most: usize) -> Option<LiteralTexts> {
     texts.sort_unstable();
     texts.dedup();
     (texts.len() <= most).then_some(texts)
 }
 
-fn not_empty(texts: &Texts) -> Option<Texts> {
+fn not_empty(texts: &LiteralTexts) -> Option<LiteralTexts> {
     (length(texts) > 0).then(|| texts.clone())
 }
 
 /// Length of the shortest text.
-fn length(texts: &Texts) -> usize {
+fn length(texts: &LiteralTexts) -> usize {
     texts.iter().map(Vec::len).min().unwrap_or(0)
 }
 
 /// The longer texts; of equally long ones the fewer.
-fn better(one: Option<Texts>, other: Option<Texts>) -> Option<Texts> {
-    let worth = |texts: &Texts| (length(texts), usize::MAX - texts.len());
+fn better(one: Option<LiteralTexts>, other: Option<LiteralTexts>) -> Option<LiteralTexts> {
+    let worth = |texts: &LiteralTexts| (length(texts), usize::MAX - texts.len());
     match (one, other) {
         (Some(one), Some(other)) => Some(if worth(&other) > worth(&one) { other } else { one }),
         (one, other) => one.or(other),

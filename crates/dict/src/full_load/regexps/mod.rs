@@ -10,11 +10,11 @@ mod value;
 pub use dialect::translated as regexp_of_re2;
 pub(super) use node::Named;
 pub(crate) use node::check_needed;
-pub(crate) use search::{Most, Search, SearchColumns};
+pub(crate) use search::{Search, SearchColumns, ValueLimit};
 
-use self::node::{Compiling, Node, NodeRow};
-use self::order::Order;
-use super::rows::Rows;
+use self::node::{Compiling, NodeRow, RegexpNode};
+use self::order::RegexpOrder;
+use super::rows::KeyedRows;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits;
@@ -48,16 +48,16 @@ impl Reading {
 pub(crate) struct Regexps {
     reading: Arc<Reading>,
     /// In order of precedence: a node comes after all nodes in it.
-    nodes: Vec<Node>,
+    nodes: Vec<RegexpNode>,
     /// Places of nodes that may be found in any text, in order.
     anywhere: Vec<u32>,
     /// The other nodes are found only in texts that contain one of these.
-    texts: Texts,
+    texts: NeededTexts,
     bytes_allocated: usize,
 }
 
 /// Lower-case texts, and the nodes that need them.
-struct Texts {
+struct NeededTexts {
     finder: Option<AhoCorasick>,
     /// Places of nodes, by text.
     nodes: Vec<Vec<u32>>,
@@ -69,9 +69,9 @@ impl Regexps {
     /// # Errors
     /// `INCORRECT_DICTIONARY_DEFINITION` if a row is wrong, or there are none; `LIMIT_EXCEEDED` if they take too much.
     pub(in crate::full_load) fn of(
-        mut rows: Rows,
+        mut rows: KeyedRows,
         reading: &Arc<Reading>,
-    ) -> Result<(Rows, Regexps), DictError> {
+    ) -> Result<(KeyedRows, Regexps), DictError> {
         if rows.len() == 0 {
             let what = "There are no available regular expression. Please check your config";
             return Err(DictError::definition(what));
@@ -82,7 +82,7 @@ impl Regexps {
         let attributes = &reading.attributes;
         let read = |(place, id): (u32, &u64)| NodeRow::of(*id, rows.row(place), attributes);
         let read = places.zip(&ids).map(read).collect::<Result<Vec<_>, _>>()?;
-        let order = Order::of(&ids, &read.iter().map(|row| row.parent_id).collect::<Vec<_>>())?;
+        let order = RegexpOrder::of(&ids, &read.iter().map(|row| row.parent_id).collect::<Vec<_>>())?;
         let mut place_of = vec![0; ids.len()];
         for (place, number) in order.sequence.iter().enumerate() {
             place_of[*number as usize] = place as u32;
@@ -91,7 +91,7 @@ impl Regexps {
             reading: Arc::clone(reading),
             nodes: Vec::with_capacity(ids.len()),
             anywhere: Vec::new(),
-            texts: Texts { finder: None, nodes: Vec::new() },
+            texts: NeededTexts { finder: None, nodes: Vec::new() },
             bytes_allocated: 0,
         };
         let mut texts: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
@@ -101,7 +101,7 @@ impl Regexps {
             let number = *number as usize;
             let parent = order.parents[number].map(|parent| place_of[parent as usize]);
             let compiling = Compiling { flags: reading.flags, cache_bytes };
-            let (node, needed) = Node::of(ids[number], &read[number], parent, attributes, compiling)?;
+            let (node, needed) = RegexpNode::of(ids[number], &read[number], parent, attributes, compiling)?;
             regexps.nodes.push(node);
             regexps.add(regexps.nodes[place].bytes_allocated())?;
             let needed = needed.filter(|needed| {
@@ -115,9 +115,9 @@ impl Regexps {
                 }
             }
         }
-        regexps.texts = Texts::of(texts)?;
+        regexps.texts = NeededTexts::of(texts)?;
         regexps.add(regexps.texts.bytes_allocated() + regexps.anywhere.capacity() * size_of::<u32>())?;
-        let mut shown = Rows::default();
+        let mut shown = KeyedRows::default();
         for (id, row) in ids.iter().zip(&read) {
             shown.push(&id.to_le_bytes(), |bytes| row.put(attributes, bytes))?;
         }
@@ -149,17 +149,17 @@ impl Regexps {
     }
 }
 
-impl Texts {
-    fn of(texts: HashMap<Vec<u8>, Vec<u32>>) -> Result<Texts, DictError> {
+impl NeededTexts {
+    fn of(texts: HashMap<Vec<u8>, Vec<u32>>) -> Result<NeededTexts, DictError> {
         let (texts, nodes): (Vec<Vec<u8>>, Vec<Vec<u32>>) = texts.into_iter().unzip();
         if texts.is_empty() {
-            return Ok(Texts { finder: None, nodes });
+            return Ok(NeededTexts { finder: None, nodes });
         }
         let finder = AhoCorasick::builder().ascii_case_insensitive(true).build(&texts);
         let finder = finder.map_err(|error| {
             DictError::new(Code::LimitExceeded, format!("Too many regular expressions: {error}"))
         })?;
-        Ok(Texts { finder: Some(finder), nodes })
+        Ok(NeededTexts { finder: Some(finder), nodes })
     }
 
     /// Visits the places of nodes one of whose texts is in `text`, some of them more than once.

@@ -2,7 +2,7 @@
 
 use super::dialect::translated;
 use super::literals::needed;
-use super::value::Value;
+use super::value::RegexpValue;
 use crate::error::DictError;
 use crate::limits;
 use crate::lookup_key::Flags;
@@ -94,13 +94,13 @@ const SHOWN_MAX: usize = 200;
 type Needed = Option<Vec<Vec<u8>>>;
 
 /// A regular expression, and the values of texts in which it is found.
-pub(super) struct Node {
+pub(super) struct RegexpNode {
     pub regexp: Regex,
     pub parent: Option<u32>,
-    pub values: Vec<(usize, Value)>,
+    pub values: Vec<(usize, RegexpValue)>,
 }
 
-impl Node {
+impl RegexpNode {
     /// The node, and texts of which every match contains one, if any are known.
     ///
     /// # Errors
@@ -111,24 +111,24 @@ impl Node {
         parent: Option<u32>,
         attributes: &[Named],
         compiling: Compiling,
-    ) -> Result<(Node, Needed), DictError> {
+    ) -> Result<(RegexpNode, Needed), DictError> {
         let value = |(attribute, text): &(usize, &str)| {
-            Value::parse(text, &attributes[*attribute].1).map(|value| (*attribute, value))
+            RegexpValue::parse(text, &attributes[*attribute].1).map(|value| (*attribute, value))
         };
         let values = row.values.iter().map(value).collect::<Result<Vec<_>, _>>()?;
-        let has_groups = values.iter().any(|(_, value)| matches!(value, Value::Made(_)));
+        let has_groups = values.iter().any(|(_, value)| matches!(value, RegexpValue::Made(_)));
         let captures = if has_groups { WhichCaptures::All } else { WhichCaptures::Implicit };
         let (regexp, texts) = compiled(row.regexp, compiling, captures).map_err(|what| {
             let regexp: String = row.regexp.chars().take(SHOWN_MAX).collect();
             DictError::definition(format!("Regular expression {id} cannot be read: {what}: {regexp}"))
         })?;
-        Ok((Node { regexp, parent, values }, texts))
+        Ok((RegexpNode { regexp, parent, values }, texts))
     }
 
     pub fn bytes_allocated(&self) -> usize {
         let values =
-            self.values.iter().map(|(_, value)| value.bytes_allocated() + size_of::<(usize, Value)>());
-        size_of::<Node>() + self.regexp.memory_usage() + values.sum::<usize>()
+            self.values.iter().map(|(_, value)| value.bytes_allocated() + size_of::<(usize, RegexpValue)>());
+        size_of::<RegexpNode>() + self.regexp.memory_usage() + values.sum::<usize>()
     }
 }
 

@@ -3,19 +3,19 @@
 use crate::error::DictError;
 
 /// A tree of nodes, which are numbered in the order of their ids.
-pub(super) struct Order {
+pub(super) struct RegexpOrder {
     /// The nodes' numbers in order of precedence: children before their parent, siblings by ascending id.
     pub sequence: Vec<u32>,
     /// The parent's number, by node.
     pub parents: Vec<Option<u32>>,
 }
 
-impl Order {
+impl RegexpOrder {
     /// Takes ascending ids, and the ids of their parents (0: there is none).
     ///
     /// # Errors
     /// `INCORRECT_DICTIONARY_DEFINITION` if an id is 0 or duplicate, or a parent is missing or its own descendant.
-    pub fn of(ids: &[u64], parent_ids: &[u64]) -> Result<Order, DictError> {
+    pub fn of(ids: &[u64], parent_ids: &[u64]) -> Result<RegexpOrder, DictError> {
         if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(DictError::definition(format!("There are duplicate id {}", twice[0])));
         }
@@ -34,7 +34,7 @@ impl Order {
         if sequence.len() < ids.len() {
             return Err(DictError::definition("The regexp tree is cyclical. Please check your config"));
         }
-        Ok(Order { sequence, parents })
+        Ok(RegexpOrder { sequence, parents })
     }
 }
 
@@ -74,18 +74,18 @@ mod tests {
     #[test]
     fn what_lies_inside_comes_first_and_of_neighbours_the_smaller_id() {
         let ids = [1, 2, 3, 4, 5, 6, 9];
-        let order = Order::of(&ids, &[0, 9, 1, 1, 0, 3, 0]).unwrap();
+        let order = RegexpOrder::of(&ids, &[0, 9, 1, 1, 0, 3, 0]).unwrap();
         let sequence: Vec<u64> = order.sequence.iter().map(|&number| ids[number as usize]).collect();
         assert_eq!(sequence, [6, 3, 4, 1, 5, 2, 9]);
         assert_eq!(order.parents, [None, Some(6), Some(0), Some(0), None, Some(2), None]);
-        assert!(Order::of(&[], &[]).unwrap().sequence.is_empty());
+        assert!(RegexpOrder::of(&[], &[]).unwrap().sequence.is_empty());
     }
 
     #[test]
     fn a_long_way_down_is_walked() {
         let ids: Vec<u64> = (1..=100_000).collect();
         let parents: Vec<u64> = (0..100_000).collect();
-        let order = Order::of(&ids, &parents).unwrap();
+        let order = RegexpOrder::of(&ids, &parents).unwrap();
         assert!(order.sequence.iter().rev().copied().eq(0..100_000));
     }
 
@@ -99,7 +99,7 @@ mod tests {
             (&[1, 2, 3], &[2, 3, 1], "The regexp tree is cyclical. Please check your config"),
             (&[1, 2, 3, 4], &[0, 3, 2, 1], "The regexp tree is cyclical. Please check your config"),
         ] {
-            let error = Order::of(ids, parents).err().unwrap();
+            let error = RegexpOrder::of(ids, parents).err().unwrap();
             assert_eq!((error.code(), error.message()), (489, wrong));
         }
     }

@@ -1,7 +1,7 @@
 //! Looking for all regular expressions in one text after another.
 
 use super::Regexps;
-use super::value::{Value, made};
+use super::value::{RegexpValue, made};
 use crate::error::DictError;
 use crate::limits;
 use crate::row::{Cell, Column, Raw};
@@ -11,7 +11,7 @@ use regex_automata::util::captures::Captures;
 
 /// How many values of an attribute are wanted.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Most {
+pub(crate) enum ValueLimit {
     /// The first, or the attribute's default.
     One,
     /// At most this many, in an array.
@@ -21,7 +21,7 @@ pub(crate) enum Most {
 /// The search for some attributes, and what has been found so far.
 pub(crate) struct Search<'r> {
     regexps: &'r Regexps,
-    most: Most,
+    most: ValueLimit,
     /// Place in `wanted`, by attribute.
     slots: Vec<Option<usize>>,
     wanted: Vec<WantedAttribute<'r>>,
@@ -71,7 +71,7 @@ pub(crate) type SearchColumns = Vec<(ArrayRef, BooleanArray)>;
 
 impl<'r> Search<'r> {
     /// A search for the attributes at these places.
-    pub fn new(regexps: &'r Regexps, attributes: &[usize], most: Most, texts: usize) -> Search<'r> {
+    pub fn new(regexps: &'r Regexps, attributes: &[usize], most: ValueLimit, texts: usize) -> Search<'r> {
         let known = &regexps.reading.attributes;
         let mut slots = vec![None; known.len()];
         let mut wanted = Vec::new();
@@ -81,8 +81,8 @@ impl<'r> Search<'r> {
             }
             slots[attribute] = Some(wanted.len());
             let data_type = match most {
-                Most::One => known[attribute].1.clone(),
-                Most::Many(_) => DataType::Array(Box::new(known[attribute].1.clone())),
+                ValueLimit::One => known[attribute].1.clone(),
+                ValueLimit::Many(_) => DataType::Array(Box::new(known[attribute].1.clone())),
             };
             wanted.push(WantedAttribute {
                 attribute,
@@ -111,7 +111,7 @@ impl<'r> Search<'r> {
     /// # Errors
     /// `INCORRECT_DICTIONARY_DEFINITION` if a value made of the text is none of the attribute's type.
     pub fn push(&mut self, text: &str) -> Result<(), DictError> {
-        if self.most == Most::Many(0) {
+        if self.most == ValueLimit::Many(0) {
             self.push_nothing();
             return Ok(());
         }
@@ -231,8 +231,8 @@ impl<'r> Search<'r> {
                 continue;
             }
             let found = match value {
-                Value::Known(cell) => Some(MatchedValue::Known(cell)),
-                Value::Made(pieces) => {
+                RegexpValue::Known(cell) => Some(MatchedValue::Known(cell)),
+                RegexpValue::Made(pieces) => {
                     let captures = captures.get_or_insert_with(|| {
                         let mut captures = node.regexp.create_captures();
                         node.regexp.captures(text, &mut captures);
@@ -249,8 +249,8 @@ impl<'r> Search<'r> {
             wanted.values.extend(found);
             wanted.is_complete = match self.most {
                 // A group that was not found ends the search for a value, as in ClickHouse.
-                Most::One => true,
-                Most::Many(most) => has_found && wanted.values.len() == most,
+                ValueLimit::One => true,
+                ValueLimit::Many(most) => has_found && wanted.values.len() == most,
             };
             self.complete += usize::from(wanted.is_complete);
         }
@@ -262,11 +262,11 @@ impl<'r> Search<'r> {
         for wanted in wanted {
             wanted.found.append(!wanted.values.is_empty());
             match most {
-                Most::One => match wanted.values.first() {
+                ValueLimit::One => match wanted.values.first() {
                     Some(value) => wanted.column.push_cell(value.cell()),
                     None => wanted.column.push_cell(&regexps.reading.defaults[wanted.attribute]),
                 },
-                Most::Many(_) => {
+                ValueLimit::Many(_) => {
                     let mut items = Vec::new();
                     let item = &regexps.reading.attributes[wanted.attribute].1;
                     wanted.values.iter().for_each(|value| value.cell().put(item, &mut items));

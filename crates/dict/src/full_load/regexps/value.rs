@@ -7,7 +7,7 @@ use crate::types::DataType;
 
 /// The value given for an attribute.
 #[derive(Debug, PartialEq)]
-pub(super) enum Value {
+pub(super) enum RegexpValue {
     Known(Cell),
     /// Contains parts of the text.
     Made(Vec<Piece>),
@@ -20,12 +20,12 @@ pub(super) enum Piece {
     Group(usize),
 }
 
-impl Value {
+impl RegexpValue {
     /// Reads `'\1'`, `'$2'` and the like as groups, up to the ninth.
     ///
     /// # Errors
     /// `INCORRECT_DICTIONARY_DEFINITION` if `text` has no groups and is no value of the type.
-    pub fn parse(text: &str, data_type: &DataType) -> Result<Value, DictError> {
+    pub fn parse(text: &str, data_type: &DataType) -> Result<RegexpValue, DictError> {
         let mut pieces = Vec::new();
         let mut literal = String::new();
         let mut letters = text.chars().peekable();
@@ -42,21 +42,21 @@ impl Value {
             pieces.push(Piece::Group(group as usize));
         }
         if pieces.is_empty() {
-            return cell(text, data_type).map(Value::Known);
+            return cell(text, data_type).map(RegexpValue::Known);
         }
         if !literal.is_empty() {
             pieces.push(Piece::Text(literal));
         }
-        Ok(Value::Made(pieces))
+        Ok(RegexpValue::Made(pieces))
     }
 
     /// Heap bytes of the value.
     pub fn bytes_allocated(&self) -> usize {
         match self {
-            Value::Known(Cell::Text(text)) => text.capacity(),
-            Value::Known(Cell::Items(items)) => items.capacity(),
-            Value::Known(Cell::Null | Cell::Fixed(_)) => 0,
-            Value::Made(pieces) => {
+            RegexpValue::Known(Cell::Text(text)) => text.capacity(),
+            RegexpValue::Known(Cell::Items(items)) => items.capacity(),
+            RegexpValue::Known(Cell::Null | Cell::Fixed(_)) => 0,
+            RegexpValue::Made(pieces) => {
                 let text = |piece: &Piece| match piece {
                     Piece::Text(text) => text.capacity(),
                     Piece::Group(_) => 0,
@@ -121,9 +121,9 @@ mod tests {
         let data_type = DataType::parse(data_type).unwrap();
         let groups = ["all", "one", "", "3"];
         let group = |number: usize| groups.get(number).copied().unwrap_or("");
-        match Value::parse(text, &data_type) {
-            Ok(Value::Known(cell)) => format!("{cell:?}"),
-            Ok(Value::Made(pieces)) => match made(&pieces, group, &data_type, &mut 100) {
+        match RegexpValue::parse(text, &data_type) {
+            Ok(RegexpValue::Known(cell)) => format!("{cell:?}"),
+            Ok(RegexpValue::Made(pieces)) => match made(&pieces, group, &data_type, &mut 100) {
                 Ok(cell) => format!("made {cell:?}"),
                 Err(error) => error.to_string(),
             },

@@ -18,7 +18,7 @@ pub(crate) enum Nulls {
 /// # Errors
 /// `CANNOT_PARSE_TEXT`.
 pub(crate) fn parse(data_type: &DataType, text: &str, nulls: Nulls) -> Result<Vec<u8>, DictError> {
-    let mut reader = Reader { data_type, text, at: 0, nulls };
+    let mut reader = CompositeReader { data_type, text, at: 0, nulls };
     let mut out = Vec::new();
     reader.composite(data_type, &mut out)?;
     reader.skip_blanks();
@@ -28,7 +28,7 @@ pub(crate) fn parse(data_type: &DataType, text: &str, nulls: Nulls) -> Result<Ve
     }
 }
 
-struct Reader<'a> {
+struct CompositeReader<'a> {
     /// The type of the whole text.
     data_type: &'a DataType,
     text: &'a str,
@@ -40,7 +40,7 @@ struct Reader<'a> {
 const ENDS: [char; 5] = [',', ']', '}', ')', ' '];
 const ENDS_OF_KEY: [char; 6] = [',', ']', '}', ')', ' ', ':'];
 
-impl Reader<'_> {
+impl CompositeReader<'_> {
     fn rest(&self) -> &str {
         &self.text[self.at..]
     }

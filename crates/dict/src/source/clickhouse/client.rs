@@ -1,7 +1,7 @@
 //! CLICKHOUSE(HOST, PORT, USER, PASSWORD, DB, TABLE | QUERY [, WHERE]): SELECTs over ClickHouse's HTTP interface,
 //! answered in RowBinary. A read-only USER suffices: no setting is changed.
 
-use super::columns::{BoolType, Column, Moments};
+use super::columns::{BoolType, Moments, SelectedColumn};
 use super::truncating_settings;
 use crate::definition::{Key, KeyColumn, Structure};
 use crate::environment::OwnTables;
@@ -166,16 +166,16 @@ impl Clickhouse {
             false => BoolType::Known,
         };
         // No aliases: in ClickHouse they would be seen by the condition, which no index could answer then.
-        let selected = |moments: Moments| -> Vec<Column> {
+        let selected = |moments: Moments| -> Vec<SelectedColumn> {
             plain
                 .iter()
                 .zip(wanted.iter().zip(&server_type))
                 .map(|(expression, (ours, server_type))| {
-                    Column::new(expression, ours, server_type, bool_type, moments)
+                    SelectedColumn::new(expression, ours, server_type, bool_type, moments)
                 })
                 .collect()
         };
-        let list = |columns: &[Column]| -> Vec<String> {
+        let list = |columns: &[SelectedColumn]| -> Vec<String> {
             columns.iter().map(|column| column.expression.clone()).collect()
         };
         let (selected, texts) = (selected(answerer.moments()), selected(Moments::Texts));

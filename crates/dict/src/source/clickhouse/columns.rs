@@ -21,13 +21,13 @@ pub(super) enum Moments {
 
 /// A column of a statement.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Column {
+pub(super) struct SelectedColumn {
     pub expression: String,
     /// The type that it comes in.
     pub data_type: DataType,
 }
 
-impl Column {
+impl SelectedColumn {
     /// `ours` is the wanted type, `server_type` the name of the one that the server says the expression has.
     pub fn new(
         expression: &str,
@@ -35,7 +35,7 @@ impl Column {
         server_type: &str,
         bool_type: BoolType,
         moments: Moments,
-    ) -> Column {
+    ) -> SelectedColumn {
         let inner = ours.inner();
         let is_nullable = ours.is_nullable() || server_type.contains("Nullable(") && !ours.is_composite();
         let data_type = match is_nullable {
@@ -60,9 +60,9 @@ impl Column {
         };
         let in_utc = with_utc_zone(&data_type);
         match moments == Moments::Texts && data_type.contains(is_moment) {
-            true if in_utc == zoned(&data_type) => Column { expression, data_type: in_utc },
-            true => Column { expression: cast(&expression, &in_utc, bool_type), data_type: in_utc },
-            false => Column { expression, data_type },
+            true if in_utc == zoned(&data_type) => SelectedColumn { expression, data_type: in_utc },
+            true => SelectedColumn { expression: cast(&expression, &in_utc, bool_type), data_type: in_utc },
+            false => SelectedColumn { expression, data_type },
         }
     }
 }
@@ -137,7 +137,7 @@ mod tests {
 
     fn asked(ours: &str, server_type: &str) -> String {
         let ours = DataType::parse(ours).unwrap();
-        Column::new("v", &ours, server_type, BoolType::Known, Moments::Numbers).expression
+        SelectedColumn::new("v", &ours, server_type, BoolType::Known, Moments::Numbers).expression
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
             ("String", BoolType::Unknown, "CAST(v AS UInt8)"),
             ("Bool", BoolType::Known, "CAST(v AS Bool)"),
         ] {
-            let column = Column::new("v", &bool, server_type, bool_type, Moments::Numbers);
+            let column = SelectedColumn::new("v", &bool, server_type, bool_type, Moments::Numbers);
             assert_eq!(column.expression, expression);
             assert_eq!(*column.data_type.inner(), bool);
         }
@@ -216,7 +216,7 @@ mod tests {
             ("Date", "CAST(v AS Date)", "Date"),
         ] {
             let parsed = DataType::parse(ours).unwrap();
-            let column = Column::new("v", &parsed, ours, BoolType::Known, Moments::Texts);
+            let column = SelectedColumn::new("v", &parsed, ours, BoolType::Known, Moments::Texts);
             assert_eq!(column.expression, expression);
             assert_eq!(column.data_type.to_string(), data_type);
         }

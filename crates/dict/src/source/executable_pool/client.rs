@@ -1,7 +1,7 @@
 //! EXECUTABLE_POOL(COMMAND, FORMAT ..): programs that are started once and answer request after request. Their input
 //! never ends, so that only the number of rows shows the end of an answer.
 
-use super::exchange::{Answer, Timeouts};
+use super::exchange::{AnswerState, Timeouts};
 use super::{EXECUTION_TIME_S, POOL_SIZE, READ_TIMEOUT_MS, TERMINATION_TIMEOUT_S, WRITE_TIMEOUT_MS};
 use crate::config::Values;
 use crate::definition::Structure;
@@ -28,13 +28,13 @@ pub(super) struct Processes {
     /// How long a request waits for one of them.
     timeout: Duration,
     termination: Duration,
-    state: Mutex<State>,
+    state: Mutex<ProcessPoolState>,
     returned: Condvar,
 }
 
 /// Invariant: `idle.len() <= running`.
 #[derive(Default)]
-struct State {
+struct ProcessPoolState {
     idle: Vec<Process>,
     running: usize,
 }
@@ -51,7 +51,7 @@ impl Processes {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ProcessPoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -226,7 +226,7 @@ struct Incoming {
 }
 
 impl Incoming {
-    fn take(&mut self, bytes: &[u8]) -> Result<Answer, DictError> {
+    fn take(&mut self, bytes: &[u8]) -> Result<AnswerState, DictError> {
         self.rest.extend_from_slice(bytes);
         let whole = self.reader.read(whole_lines(self.format, &self.rest), End::Later, &mut self.rows)?;
         self.rest.drain(..whole);
@@ -236,12 +236,12 @@ impl Incoming {
             return Err(DictError::new(Code::LimitExceeded, text));
         }
         match self.rows.len() {
-            rows if rows < self.count => Ok(Answer::Unfinished),
+            rows if rows < self.count => Ok(AnswerState::Unfinished),
             // The bracket around the rows, or the end of its line, is still to come.
             rows if rows == self.count && self.reader.is_open() && is_end_of_array(&self.rest) => {
-                Ok(Answer::Unfinished)
+                Ok(AnswerState::Unfinished)
             }
-            rows if rows == self.count && self.rest.is_empty() => Ok(Answer::Whole),
+            rows if rows == self.count && self.rest.is_empty() => Ok(AnswerState::Whole),
             _ => Err(DictError::new(
                 Code::IncorrectData,
                 format!("The command answered more rows than the {} keys it was sent", self.count),

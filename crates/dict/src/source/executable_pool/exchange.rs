@@ -18,7 +18,7 @@ pub(in crate::source) struct Timeouts {
 
 /// Whether an answer is whole.
 #[derive(Clone, Copy, PartialEq)]
-pub(in crate::source) enum Answer {
+pub(in crate::source) enum AnswerState {
     Whole,
     Unfinished,
 }
@@ -29,12 +29,12 @@ impl Process {
         &mut self,
         input: &[u8],
         timeouts: Timeouts,
-        mut take: impl FnMut(&[u8]) -> Result<Answer, DictError>,
+        mut take: impl FnMut(&[u8]) -> Result<AnswerState, DictError>,
     ) -> Result<(), DictError> {
         let deadline = Instant::now() + timeouts.whole;
-        let (mut unsent, mut answer) = (input, Answer::Unfinished);
+        let (mut unsent, mut answer) = (input, AnswerState::Unfinished);
         let mut buffer = vec![0; BUFFER_BYTES];
-        while !unsent.is_empty() || answer == Answer::Unfinished {
+        while !unsent.is_empty() || answer == AnswerState::Unfinished {
             let left = deadline.saturating_duration_since(Instant::now());
             let (what, timeout) = match unsent.is_empty() {
                 true => ("read", timeouts.read),

@@ -1,7 +1,7 @@
 //! ArrowStream: Arrow's IPC stream. Columns are found by their names, and cast to our types: what writes such a
 //! stream has types of its own, ClickHouse too.
 
-use super::{Order, Rows, backing};
+use super::{ColumnOrder, Rows, backing};
 use crate::error::DictError;
 use crate::limits::ROW_BYTES_MAX;
 use crate::quiet_panics::caught_quietly;
@@ -41,13 +41,13 @@ fn failed(e: ArrowError) -> DictError {
 
 /// State of a stream that is being read.
 #[derive(Default)]
-pub(super) struct Reader {
+pub(super) struct ArrowStreamReader {
     decoder: StreamDecoder,
     /// Bytes since the last whole batch, buffered by the decoder.
     gathered: usize,
 }
 
-impl Reader {
+impl ArrowStreamReader {
     /// Reads the batches that are whole by now.
     pub fn read(&mut self, bytes: &[u8], rows: &mut Rows) -> Result<(), DictError> {
         let mut buffer = Buffer::from(bytes);
@@ -81,7 +81,7 @@ impl Reader {
 pub(in crate::source) fn push(batch: &RecordBatch, rows: &mut Rows) -> Result<(), DictError> {
     let schema = batch.schema();
     let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-    let order = Order::of_names(&names, rows)?;
+    let order = ColumnOrder::of_names(&names, rows)?;
     let wanted: Vec<(usize, &ArrayRef)> = order
         .places
         .iter()

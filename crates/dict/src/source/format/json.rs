@@ -5,7 +5,7 @@
 
 use super::json_row::Row;
 use super::names::{JsonRow, JsonValues};
-use super::{End, KeyCells, Order, Rows, csv};
+use super::{ColumnOrder, End, KeyCells, Rows, csv};
 use crate::error::DictError;
 use crate::row::Style;
 use crate::types::Shape;
@@ -64,7 +64,7 @@ pub(super) struct Stream {
     values: JsonValues,
     /// Lines of a head that are still to come.
     head: usize,
-    order: Option<Order>,
+    order: Option<ColumnOrder>,
     brackets: Brackets,
 }
 
@@ -164,7 +164,7 @@ impl Stream {
                     for item in items {
                         names.push(unquoted(item.get())?.into_owned());
                     }
-                    self.order = Some(Order::of_names(&names, rows)?);
+                    self.order = Some(ColumnOrder::of_names(&names, rows)?);
                 }
                 self.head -= 1;
                 Ok(())
@@ -193,7 +193,7 @@ impl Stream {
     }
 
     fn take_array(&mut self, items: &[&RawValue], rows: &mut Rows) -> Result<(), DictError> {
-        let order = self.order.get_or_insert_with(|| Order::declared(rows));
+        let order = self.order.get_or_insert_with(|| ColumnOrder::declared(rows));
         if items.len() != order.places.len() {
             let text = format!("Expected {} columns, got {}", order.places.len(), items.len());
             return Err(DictError::parse_text(text));

@@ -21,7 +21,7 @@ pub use fields::{Field, FieldSink};
 pub use row_reader::RowReader;
 
 use self::names::{Format, JsonFormat};
-use self::order::Order;
+use self::order::ColumnOrder;
 pub(super) use self::reader::{End, Reader, byte_order_mark};
 use super::BatchSink;
 use super::rows::Rows;

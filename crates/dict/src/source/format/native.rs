@@ -4,7 +4,7 @@
 use super::arrays;
 use super::row_binary::put_text;
 use super::wire::{Wire, width, write_value};
-use super::{End, KeyCells, Order, Rows};
+use super::{ColumnOrder, End, KeyCells, Rows};
 use crate::error::{Code, DictError, shown};
 use crate::limits::{COLUMNS_MAX, HEAD_BYTES_MAX};
 use crate::row::{Raw, put_varint, text_span};
@@ -55,7 +55,7 @@ pub(super) fn read(bytes: &[u8], end: End, rows: &mut Rows) -> Result<usize, Dic
 /// Positions of a block's parts.
 struct Block {
     rows: usize,
-    order: Order,
+    order: ColumnOrder,
     /// The columns of a block: the NULL flags of each, if it has any, and its values.
     columns: Vec<(Option<Range<usize>>, usize)>,
     end: usize,
@@ -94,8 +94,8 @@ impl Block {
         }
         // The last block may have neither rows nor columns.
         let order = match width {
-            0 => Order::declared(rows),
-            _ => Order::of_head(&names, &types, rows)?,
+            0 => ColumnOrder::declared(rows),
+            _ => ColumnOrder::of_head(&names, &types, rows)?,
         };
         Ok(Some(Block { rows: count, order, columns, end: at }))
     }

@@ -5,7 +5,7 @@ use crate::error::{Code, DictError, shown};
 use crate::types::DataType;
 
 /// What each value of a stream's row is.
-pub(super) struct Order {
+pub(super) struct ColumnOrder {
     /// The column it goes to; `None`: one we do not have.
     pub places: Vec<Option<usize>>,
     /// Its type in the stream.
@@ -14,10 +14,10 @@ pub(super) struct Order {
     absent: Vec<usize>,
 }
 
-impl Order {
+impl ColumnOrder {
     /// All of our columns, as declared.
-    pub fn declared(rows: &Rows) -> Order {
-        Order {
+    pub fn declared(rows: &Rows) -> ColumnOrder {
+        ColumnOrder {
             places: (0..rows.width()).map(Some).collect(),
             types: (0..rows.width()).map(|column| rows.data_type(column).clone()).collect(),
             absent: Vec::new(),
@@ -29,8 +29,8 @@ impl Order {
     /// # Errors
     /// A missing column of the key, a duplicate name, a type other than ours, and, without types, an unknown name, as
     /// the length of its values is unknown.
-    pub fn of_head(names: &[String], types: &[String], rows: &Rows) -> Result<Order, DictError> {
-        let mut order = Order::of_names(names, rows)?;
+    pub fn of_head(names: &[String], types: &[String], rows: &Rows) -> Result<ColumnOrder, DictError> {
+        let mut order = ColumnOrder::of_names(names, rows)?;
         for (i, name) in names.iter().enumerate() {
             let ours = order.places[i].map(|column| rows.data_type(column));
             let sent = match types.get(i) {
@@ -51,7 +51,7 @@ impl Order {
     }
 
     /// The columns of a head of a text, whose values are texts whatever their types; unknown names are skipped.
-    pub fn of_names(names: &[String], rows: &Rows) -> Result<Order, DictError> {
+    pub fn of_names(names: &[String], rows: &Rows) -> Result<ColumnOrder, DictError> {
         let ours: Vec<&str> = (0..rows.width()).map(|column| rows.name(column)).collect();
         let places = names.iter().map(|name| rows.column_called(name));
         let places: Vec<Option<usize>> = places.collect::<Result<_, DictError>>()?;
@@ -64,7 +64,7 @@ impl Order {
         if let Some(&key) = absent.iter().find(|&&column| column < rows.key_width()) {
             return Err(rows.missing_key(key, names.iter()));
         }
-        Ok(Order { places, types: Vec::new(), absent })
+        Ok(ColumnOrder { places, types: Vec::new(), absent })
     }
 
     /// Ends a row whose values have come.

@@ -1,7 +1,7 @@
 //! A stream of rows that is read piece by piece.
 
 use super::names::{Format, JsonFormat};
-use super::{Field, FieldSink, Order, Rows, arrow_stream, csv, json, native, read_text, row_binary};
+use super::{ColumnOrder, Field, FieldSink, Rows, arrow_stream, csv, json, native, read_text, row_binary};
 use super::{tab_separated, whole_rows};
 use crate::error::DictError;
 use crate::limits::{COLUMNS_MAX, HEAD_BYTES_MAX};
@@ -19,7 +19,7 @@ pub(crate) enum End {
 /// State of a stream between two pieces.
 pub(crate) struct Reader {
     name: &'static str,
-    state: State,
+    state: ReaderState,
     /// Nothing has been read.
     is_new: bool,
 }
@@ -35,21 +35,21 @@ pub(crate) fn byte_order_mark(bytes: &[u8], end: End) -> Option<usize> {
     }
 }
 
-enum State {
+enum ReaderState {
     /// `lines` of a head are still to come; without a head, columns are as declared.
     Text {
         format: TextFormat,
         lines: usize,
-        order: Option<Order>,
+        order: Option<ColumnOrder>,
     },
     Json(json::Stream),
     /// `None`: the head is still to come.
     RowBinary {
         head: Head,
-        order: Option<Order>,
+        order: Option<ColumnOrder>,
     },
     Native,
-    Arrow(Box<arrow_stream::Reader>),
+    Arrow(Box<arrow_stream::ArrowStreamReader>),
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -62,8 +62,8 @@ enum Head {
 impl Reader {
     /// At the beginning of a stream.
     pub fn new(format: Format) -> Reader {
-        let text = |format, lines| State::Text { format, lines, order: None };
-        let binary = |head| State::RowBinary { head, order: None };
+        let text = |format, lines| ReaderState::Text { format, lines, order: None };
+        let binary = |head| ReaderState::RowBinary { head, order: None };
         let state = match format {
             Format::TabSeparated => text(TextFormat::TabSeparated, 0),
             Format::TabSeparatedWithNames => text(TextFormat::TabSeparated, 1),
@@ -72,13 +72,13 @@ impl Reader {
             Format::CsvWithNames => text(TextFormat::Csv, 1),
             Format::CsvWithNamesAndTypes => text(TextFormat::Csv, 2),
             Format::Json(JsonFormat { row, values, head }) => {
-                State::Json(json::Stream::new(row, values, head.into()))
+                ReaderState::Json(json::Stream::new(row, values, head.into()))
             }
             Format::RowBinary => binary(Head::None),
             Format::RowBinaryWithNames => binary(Head::Names),
             Format::RowBinaryWithNamesAndTypes => binary(Head::NamesAndTypes),
-            Format::Native => State::Native,
-            Format::ArrowStream => State::Arrow(Box::default()),
+            Format::Native => ReaderState::Native,
+            Format::ArrowStream => ReaderState::Arrow(Box::default()),
         };
         Reader { name: format.name(), state, is_new: true }
     }
@@ -86,7 +86,7 @@ impl Reader {
     /// Whether there is a bracket around the rows that is not closed yet.
     #[cfg_attr(not(feature = "executable-pool"), expect(dead_code, reason = "others read to the end"))]
     pub fn is_open(&self) -> bool {
-        matches!(&self.state, State::Json(stream) if stream.is_open())
+        matches!(&self.state, ReaderState::Json(stream) if stream.is_open())
     }
 
     /// Reads the whole rows at the beginning of `bytes`, and returns how many bytes they took: the rest must come
@@ -96,18 +96,18 @@ impl Reader {
     /// `CANNOT_PARSE_TEXT` with the row, counted from 1 over all pieces that went into `rows`.
     pub fn read(&mut self, bytes: &[u8], end: End, rows: &mut Rows) -> Result<usize, DictError> {
         let mark = match &self.state {
-            State::Text { .. } | State::Json(_) if self.is_new => byte_order_mark(bytes, end),
+            ReaderState::Text { .. } | ReaderState::Json(_) if self.is_new => byte_order_mark(bytes, end),
             _ => Some(0),
         };
         let Some(mark) = mark else { return Ok(0) };
         self.is_new = false;
         let bytes = &bytes[mark..];
         let read = match &mut self.state {
-            State::Text { format, lines, order } => read_lines(*format, lines, order, bytes, end, rows),
-            State::Json(stream) => stream.read(bytes, end, rows),
-            State::RowBinary { head, order } => read_binary(*head, order, bytes, end, rows),
-            State::Native => native::read(bytes, end, rows),
-            State::Arrow(reader) => reader.read(bytes, rows).and_then(|()| {
+            ReaderState::Text { format, lines, order } => read_lines(*format, lines, order, bytes, end, rows),
+            ReaderState::Json(stream) => stream.read(bytes, end, rows),
+            ReaderState::RowBinary { head, order } => read_binary(*head, order, bytes, end, rows),
+            ReaderState::Native => native::read(bytes, end, rows),
+            ReaderState::Arrow(reader) => reader.read(bytes, rows).and_then(|()| {
                 if end == End::Here {
                     reader.finish()?;
                 }
@@ -122,7 +122,7 @@ impl Reader {
 fn read_lines(
     format: TextFormat,
     lines: &mut usize,
-    order: &mut Option<Order>,
+    order: &mut Option<ColumnOrder>,
     bytes: &[u8],
     end: End,
     rows: &mut Rows,
@@ -142,7 +142,7 @@ fn read_lines(
         if order.is_none() {
             let mut names = Names::default();
             read_text(format, &bytes[at..at + line], &mut names)?;
-            *order = Some(Order::of_names(&names.0, rows)?);
+            *order = Some(ColumnOrder::of_names(&names.0, rows)?);
         }
         *lines -= 1;
         at += line;
@@ -182,7 +182,7 @@ impl FieldSink for Names {
 
 /// Rows whose fields come in the order of a head.
 struct Ordered<'a> {
-    order: &'a Order,
+    order: &'a ColumnOrder,
     rows: &'a mut Rows,
 }
 
@@ -209,7 +209,7 @@ impl FieldSink for Ordered<'_> {
 
 fn read_binary(
     head: Head,
-    order: &mut Option<Order>,
+    order: &mut Option<ColumnOrder>,
     bytes: &[u8],
     end: End,
     rows: &mut Rows,
@@ -221,7 +221,7 @@ fn read_binary(
     let mut at = 0;
     let order = match order {
         Some(order) => order,
-        None if head == Head::None => order.insert(Order::declared(rows)),
+        None if head == Head::None => order.insert(ColumnOrder::declared(rows)),
         None => {
             let Some((names, types, rest)) = read_head(head, bytes)? else {
                 return match end {
@@ -230,22 +230,22 @@ fn read_binary(
                 };
             };
             at = rest;
-            order.insert(Order::of_head(&names, &types, rows)?)
+            order.insert(ColumnOrder::of_head(&names, &types, rows)?)
         }
     };
     Ok(at + row_binary::read(&bytes[at..], order, end, rows)?)
 }
 
-type Texts = Vec<String>;
+type HeadTexts = Vec<String>;
 
 /// Names, types if there are any, and where the rows begin; `None`: the head is incomplete.
-fn read_head(head: Head, bytes: &[u8]) -> Result<Option<(Texts, Texts, usize)>, DictError> {
+fn read_head(head: Head, bytes: &[u8]) -> Result<Option<(HeadTexts, HeadTexts, usize)>, DictError> {
     let Some((count, mut at)) = native::varint(bytes, 0) else { return Ok(None) };
     if count > COLUMNS_MAX {
         return Err(DictError::parse_text(format!("A row of {count} columns")));
     }
     let mut left = HEAD_BYTES_MAX;
-    let mut texts = |count: usize| -> Result<Option<Texts>, DictError> {
+    let mut texts = |count: usize| -> Result<Option<HeadTexts>, DictError> {
         let mut texts = Vec::new();
         for _ in 0..count {
             let Some((text, next)) = native::text(bytes, at, &mut left)? else { return Ok(None) };

@@ -1,7 +1,7 @@
 //! RowBinary: values in sequence, Nullable ones after a byte that is 1 for NULL.
 
 use super::wire::{Wire, cut_off, write_value};
-use super::{End, KeyCells, Order, Rows};
+use super::{ColumnOrder, End, KeyCells, Rows};
 use crate::error::DictError;
 use crate::limits::LONG_ROW_BYTES;
 use crate::row::{Raw, put_varint};
@@ -33,8 +33,8 @@ pub(super) fn put_text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// A column of the stream.
-struct Values<'a> {
+/// How the values of one column of the stream are read.
+struct StreamColumn<'a> {
     /// The column they go to; `None`: they are skipped.
     column: Option<usize>,
     nullable: bool,
@@ -45,17 +45,17 @@ struct Values<'a> {
 
 /// Reads whole rows of columns in this order, and returns where they end. A cut-off row is left for the next call, or
 /// is an error at the end.
-pub(super) fn read(bytes: &[u8], order: &Order, end: End, rows: &mut Rows) -> Result<usize, DictError> {
-    let columns = order.places.iter().zip(&order.types).map(|(&column, data_type)| Values {
+pub(super) fn read(bytes: &[u8], order: &ColumnOrder, end: End, rows: &mut Rows) -> Result<usize, DictError> {
+    let columns = order.places.iter().zip(&order.types).map(|(&column, data_type)| StreamColumn {
         column,
         nullable: data_type.is_nullable(),
         wire: Wire::of(data_type),
         bytes_for_one: bytes_for_one(data_type),
     });
-    let columns: Vec<Values<'_>> = columns.collect();
+    let columns: Vec<StreamColumn<'_>> = columns.collect();
     let mut at = 0;
     // Rows of one column whose values all have one width are one piece.
-    if let [Values { column: Some(column), nullable: false, wire, .. }] = columns.as_slice()
+    if let [StreamColumn { column: Some(column), nullable: false, wire, .. }] = columns.as_slice()
         && let Some(width) = wire.width()
     {
         let count = bytes.len() / width;
@@ -84,11 +84,11 @@ pub(super) fn read(bytes: &[u8], order: &Order, end: End, rows: &mut Rows) -> Re
     Ok(at)
 }
 
-fn row_end(bytes: &[u8], at: usize, columns: &[Values<'_>]) -> Option<usize> {
+fn row_end(bytes: &[u8], at: usize, columns: &[StreamColumn<'_>]) -> Option<usize> {
     columns.iter().try_fold(at, |at, values| values.end(bytes, at))
 }
 
-impl Values<'_> {
+impl StreamColumn<'_> {
     fn end(&self, bytes: &[u8], at: usize) -> Option<usize> {
         match self.nullable {
             true if *bytes.get(at)? == 0 => self.wire.end(bytes, at + 1, 1),

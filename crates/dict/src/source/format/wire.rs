@@ -10,10 +10,10 @@ use crate::types::{DataType, Element, Fixed, Shape, from_ticks, kept_digits, sig
 /// The encoding of the values of one type that are not NULL.
 pub(super) struct Wire<'a> {
     data_type: &'a DataType,
-    form: Form<'a>,
+    form: WireForm<'a>,
 }
 
-enum Form<'a> {
+enum WireForm<'a> {
     Text,
     /// A length, and that many items: each with a NULL flag if they are Nullable.
     List(Box<Wire<'a>>),
@@ -28,16 +28,16 @@ enum Form<'a> {
 impl<'a> Wire<'a> {
     pub fn of(data_type: &'a DataType) -> Wire<'a> {
         let form = match data_type.shape() {
-            Shape::Text => Form::Text,
-            Shape::List => Form::List(Box::new(Wire::of(data_type.item()))),
+            Shape::Text => WireForm::Text,
+            Shape::List => WireForm::List(Box::new(Wire::of(data_type.item()))),
             Shape::Tuple => {
                 let wire = |element: &'a Element| Wire::of(&element.data_type);
-                Form::Tuple(data_type.elements().iter().map(wire).collect())
+                WireForm::Tuple(data_type.elements().iter().map(wire).collect())
             }
             Shape::Fixed(there) if there == width(data_type) && !is_other(data_type.inner()) => {
-                Form::AsInRow(there)
+                WireForm::AsInRow(there)
             }
-            Shape::Fixed(_) | Shape::Bit => Form::Converted(width(data_type)),
+            Shape::Fixed(_) | Shape::Bit => WireForm::Converted(width(data_type)),
         };
         Wire { data_type, form }
     }
@@ -45,8 +45,8 @@ impl<'a> Wire<'a> {
     /// Bytes of a value, if all values have as many.
     pub fn width(&self) -> Option<usize> {
         match self.form {
-            Form::Text | Form::List(_) | Form::Tuple(_) => None,
-            Form::AsInRow(width) | Form::Converted(width) => Some(width),
+            WireForm::Text | WireForm::List(_) | WireForm::Tuple(_) => None,
+            WireForm::AsInRow(width) | WireForm::Converted(width) => Some(width),
         }
     }
 
@@ -54,15 +54,15 @@ impl<'a> Wire<'a> {
     #[inline]
     pub fn end(&self, bytes: &[u8], at: usize, count: usize) -> Option<usize> {
         match self.form {
-            Form::Text => (0..count).try_fold(at, |at, _| Some(text_span(bytes, at)?.1)),
-            Form::List(ref item) => (0..count).try_fold(at, |at, _| {
+            WireForm::Text => (0..count).try_fold(at, |at, _| Some(text_span(bytes, at)?.1)),
+            WireForm::List(ref item) => (0..count).try_fold(at, |at, _| {
                 let (items, at) = varint(bytes, at)?;
                 (0..items).try_fold(at, |at, _| item.part_end(bytes, at))
             }),
-            Form::Tuple(ref elements) => (0..count).try_fold(at, |at, _| {
+            WireForm::Tuple(ref elements) => (0..count).try_fold(at, |at, _| {
                 elements.iter().try_fold(at, |at, element| element.part_end(bytes, at))
             }),
-            Form::AsInRow(width) | Form::Converted(width) => {
+            WireForm::AsInRow(width) | WireForm::Converted(width) => {
                 Some(at.checked_add(count.checked_mul(width)?)?).filter(|&end| end <= bytes.len())
             }
         }
@@ -79,7 +79,7 @@ impl<'a> Wire<'a> {
         rows: &mut Rows,
     ) -> Result<usize, DictError> {
         match self.form {
-            Form::Text => (0..count).try_fold(at, |at, _| {
+            WireForm::Text => (0..count).try_fold(at, |at, _| {
                 let (start, end) = text_span(bytes, at).ok_or_else(cut_off)?;
                 let text = &bytes[start..end];
                 if !is_utf8(text) {
@@ -88,15 +88,15 @@ impl<'a> Wire<'a> {
                 rows.column(column).push_text(text);
                 Ok(end)
             }),
-            Form::List(_) | Form::Tuple(_) => (0..count)
+            WireForm::List(_) | WireForm::Tuple(_) => (0..count)
                 .try_fold(at, |at, _| self.read_one(bytes, at, rows.column(column)))
                 .map_err(|e| rows.within(column, e)),
-            Form::AsInRow(_) => {
+            WireForm::AsInRow(_) => {
                 let end = self.end(bytes, at, count).ok_or_else(cut_off)?;
                 rows.column(column).extend_packed(&bytes[at..end]);
                 Ok(end)
             }
-            Form::Converted(width) => {
+            WireForm::Converted(width) => {
                 let end = self.end(bytes, at, count).ok_or_else(cut_off)?;
                 for raw in bytes[at..end].chunks_exact(width) {
                     let value = in_row(self.data_type.inner(), raw).map_err(|e| rows.within(column, e))?;
@@ -136,7 +136,7 @@ impl Wire<'_> {
     /// Reads a value that is not NULL and a part of another; returns the position after it.
     pub fn read_one(&self, bytes: &[u8], at: usize, column: &mut Column) -> Result<usize, DictError> {
         match &self.form {
-            Form::Text => {
+            WireForm::Text => {
                 let (start, end) = text_span(bytes, at).ok_or_else(cut_off)?;
                 if !is_utf8(&bytes[start..end]) {
                     return Err(DictError::parse_text("A string in a value is not valid UTF-8"));
@@ -144,24 +144,24 @@ impl Wire<'_> {
                 column.push_text(&bytes[start..end]);
                 Ok(end)
             }
-            Form::List(item) => {
+            WireForm::List(item) => {
                 let (count, at) = varint(bytes, at).ok_or_else(cut_off)?;
                 let end = (0..count).try_fold(at, |at, _| item.read_part(bytes, at, column.items()))?;
                 column.end_list();
                 Ok(end)
             }
-            Form::Tuple(elements) => {
+            WireForm::Tuple(elements) => {
                 let mut parts = elements.iter().zip(column.elements());
                 let end = parts.try_fold(at, |at, (element, column)| element.read_part(bytes, at, column))?;
                 column.end_tuples(1);
                 Ok(end)
             }
-            Form::AsInRow(_) => {
+            WireForm::AsInRow(_) => {
                 let end = self.end(bytes, at, 1).ok_or_else(cut_off)?;
                 column.push_fixed(&bytes[at..end]);
                 Ok(end)
             }
-            Form::Converted(_) => {
+            WireForm::Converted(_) => {
                 let end = self.end(bytes, at, 1).ok_or_else(cut_off)?;
                 column.push_fixed(&in_row(self.data_type.inner(), &bytes[at..end])?);
                 Ok(end)

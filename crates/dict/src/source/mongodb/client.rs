@@ -1,8 +1,8 @@
 //! Documents of a collection. The official driver queries the servers with an `$in` or an `$or` of keys; only the
 //! fields that are columns are sent.
 
-use super::fields::Fields;
-use super::server::{Connected, Server, error, runtime};
+use super::fields::DocumentFields;
+use super::server::{MongodbServer, SharedClient, error, runtime};
 use super::{filter, updates};
 use crate::definition::Structure;
 use crate::error::DictError;
@@ -19,15 +19,15 @@ use tokio::time::Instant;
 
 /// One user of the client, which has a connection of its own whenever it asks.
 pub(super) struct Mongodb {
-    pub server: Arc<Server>,
-    pub connected: Arc<Connected>,
+    pub server: Arc<MongodbServer>,
+    pub connected: Arc<SharedClient>,
     pub structure: Structure,
-    fields: Fields,
+    fields: DocumentFields,
 }
 
 /// How many documents are to be read.
 #[derive(Clone, Copy)]
-pub(super) enum Most {
+pub(super) enum ReadLimit {
     All,
     Documents(usize),
     /// A batch of a whole read, bounded in rows and bytes.
@@ -43,9 +43,9 @@ pub(super) enum Rest {
 
 impl Mongodb {
     /// The servers are spoken to only when something is asked of them.
-    pub fn connect(server: &Arc<Server>, structure: &Structure) -> Result<Mongodb, DictError> {
+    pub fn connect(server: &Arc<MongodbServer>, structure: &Structure) -> Result<Mongodb, DictError> {
         let connected = server.connected()?;
-        let (structure, fields) = (structure.clone(), Fields::new(structure));
+        let (structure, fields) = (structure.clone(), DocumentFields::new(structure));
         Ok(Mongodb { server: Arc::clone(server), connected, structure, fields })
     }
 
@@ -66,7 +66,7 @@ impl Mongodb {
     pub async fn find(
         &self,
         filter: Document,
-        fields: &Fields,
+        fields: &DocumentFields,
         batch: usize,
         deadline: Option<Instant>,
     ) -> Result<Cursor<RawDocumentBuf>, DictError> {
@@ -87,8 +87,8 @@ pub(super) fn left(deadline: Instant) -> Duration {
 /// Adds the documents of a cursor to the rows.
 pub(super) async fn fill(
     cursor: &mut Cursor<RawDocumentBuf>,
-    fields: &Fields,
-    most: Most,
+    fields: &DocumentFields,
+    most: ReadLimit,
     rows: &mut Rows,
 ) -> Result<Rest, DictError> {
     let (mut read, mut bytes) = (0, 0);
@@ -98,9 +98,9 @@ pub(super) async fn fill(
         read += 1;
         bytes += cursor.current().as_bytes().len();
         let is_enough = match most {
-            Most::All => false,
-            Most::Documents(most) => read >= most,
-            Most::Batch => read >= limits::RESIDENT_BATCH_ROWS || bytes >= limits::RESIDENT_BATCH_BYTES,
+            ReadLimit::All => false,
+            ReadLimit::Documents(most) => read >= most,
+            ReadLimit::Batch => read >= limits::RESIDENT_BATCH_ROWS || bytes >= limits::RESIDENT_BATCH_BYTES,
         };
         if is_enough {
             return Ok(Rest::Unknown);
@@ -117,7 +117,7 @@ impl Source for Mongodb {
             self.ask(deadline, async {
                 let batch = limits::MONGODB_KEYS_MAX;
                 let mut cursor = self.find(filter, &self.fields, batch, Some(deadline)).await?;
-                fill(&mut cursor, &self.fields, Most::All, &mut rows).await
+                fill(&mut cursor, &self.fields, ReadLimit::All, &mut rows).await
             })?;
         }
         Ok(vec![rows.finish(&[])?])
@@ -131,7 +131,7 @@ impl Source for Mongodb {
         let mut cursor = self.ask(self.deadline(), found)?;
         loop {
             // A slow reader's time is not the server's: each batch has a time of its own.
-            let filled = fill(&mut cursor, &self.fields, Most::Batch, &mut rows);
+            let filled = fill(&mut cursor, &self.fields, ReadLimit::Batch, &mut rows);
             let rest = self.ask(self.deadline(), filled)?;
             rows.flush(sink)?;
             if rest == Rest::None {

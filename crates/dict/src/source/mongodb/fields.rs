@@ -13,20 +13,20 @@ use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument};
 const OWN_KEY: &str = "_id";
 
 /// The columns, each with its way through a document.
-pub(super) struct Fields {
+pub(super) struct DocumentFields {
     keys: Vec<KeyColumn>,
     attributes: Vec<(String, DataType)>,
 }
 
-impl Fields {
-    pub fn new(structure: &Structure) -> Fields {
+impl DocumentFields {
+    pub fn new(structure: &Structure) -> DocumentFields {
         let attributes = structure.attributes.iter().map(|a| (a.name.clone(), a.data_type.clone()));
-        Fields { keys: structure.key_columns(), attributes: attributes.collect() }
+        DocumentFields { keys: structure.key_columns(), attributes: attributes.collect() }
     }
 
     /// Returns the fields of the key alone.
-    pub fn of_key(structure: &Structure) -> Fields {
-        Fields { keys: structure.key_columns(), attributes: Vec::new() }
+    pub fn of_key(structure: &Structure) -> DocumentFields {
+        DocumentFields { keys: structure.key_columns(), attributes: Vec::new() }
     }
 
     /// The projection for MongoDB. A field within another that is sent comes with that one, and MongoDB refuses a
@@ -132,7 +132,7 @@ mod tests {
                 "CREATE DICTIONARY d ({columns}) PRIMARY KEY {key} SOURCE(MONGODB(DB 'd' COLLECTION 'c')) LAYOUT(DIRECT())"
             );
             let structure = parse_create(&sql).unwrap().definition.structure;
-            assert_eq!(Fields::new(&structure).projection(), sent);
+            assert_eq!(DocumentFields::new(&structure).projection(), sent);
         }
     }
 }

@@ -11,7 +11,7 @@ mod uri;
 mod value;
 
 use self::client::Mongodb;
-use self::server::Server;
+use self::server::MongodbServer;
 use self::uri::Target;
 use super::SourceFactory;
 use super::kind::{Opening, SourceKind};
@@ -117,7 +117,7 @@ fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictErro
     let target = Target::of(values)?;
     let authorities = authorities(target.authorities.as_deref().unwrap_or_default(), opening.environment)?;
     let most = opening.environment.answer_bytes_max;
-    let server = Arc::new(Server::new(target, values, authorities, opening.timeout, most));
+    let server = Arc::new(MongodbServer::new(target, values, authorities, opening.timeout, most));
     let structure = opening.structure;
     Ok(Arc::new(move || Ok(Box::new(Mongodb::connect(&server, &structure)?))))
 }

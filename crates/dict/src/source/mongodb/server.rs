@@ -43,7 +43,7 @@ pub(super) fn runtime() -> Result<&'static Runtime, DictError> {
 }
 
 /// Where the servers are; connections share one client while there are any.
-pub(super) struct Server {
+pub(super) struct MongodbServer {
     target: Target,
     pub collection: String,
     pub updates: Option<Updates>,
@@ -52,25 +52,25 @@ pub(super) struct Server {
     pub timeout: Duration,
     /// Bytes of an answer that is read whole.
     pub answer_bytes_max: u64,
-    client: Mutex<Weak<Connected>>,
+    client: Mutex<Weak<SharedClient>>,
 }
 
 /// A client in use.
-pub(super) struct Connected {
+pub(super) struct SharedClient {
     /// `None` only while it is dropped.
     client: Option<Client>,
     database: String,
 }
 
-impl Server {
+impl MongodbServer {
     pub fn new(
         target: Target,
         values: &Values,
         authorities: Option<PathBuf>,
         timeout: Duration,
         answer_bytes_max: u64,
-    ) -> Server {
-        Server {
+    ) -> MongodbServer {
+        MongodbServer {
             target,
             collection: values.text("COLLECTION").to_string(),
             updates: Updates::of(values),
@@ -82,7 +82,7 @@ impl Server {
     }
 
     /// The client, made anew if none is in use.
-    pub(super) fn connected(&self) -> Result<Arc<Connected>, DictError> {
+    pub(super) fn connected(&self) -> Result<Arc<SharedClient>, DictError> {
         let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(connected) = client.upgrade() {
             return Ok(connected);
@@ -93,14 +93,14 @@ impl Server {
     }
 
     /// Later connections get another client: what this one knows of servers and certificates may be old.
-    pub(super) fn forget(&self, connected: &Arc<Connected>) {
+    pub(super) fn forget(&self, connected: &Arc<SharedClient>) {
         let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
         if std::ptr::eq(client.as_ptr(), Arc::as_ptr(connected)) {
             *client = Weak::new();
         }
     }
 
-    fn connect(&self) -> Result<Connected, DictError> {
+    fn connect(&self) -> Result<SharedClient, DictError> {
         let connection = self.target.connection.clone();
         let runtime = runtime()?;
         let _inside = runtime.enter();
@@ -119,7 +119,7 @@ impl Server {
             tls.ca_file_path = Some(trusted.path);
         }
         let client = Client::with_options(options).map_err(|e| error(&e))?;
-        Ok(Connected { client: Some(client), database: self.target.database.clone() })
+        Ok(SharedClient { client: Some(client), database: self.target.database.clone() })
     }
 
     /// Runs `work`, at most until `deadline`.
@@ -138,14 +138,14 @@ impl Server {
     }
 }
 
-impl Connected {
+impl SharedClient {
     pub fn collection<T: Send + Sync>(&self, name: &str) -> Collection<T> {
         let client = self.client.as_ref().expect("it is there until it is dropped");
         client.database(&self.database).collection(name)
     }
 }
 
-impl Drop for Connected {
+impl Drop for SharedClient {
     /// The driver tells the servers of the end, for which it needs the runtime.
     fn drop(&mut self) {
         let _inside = runtime().map(Runtime::enter);

@@ -1,7 +1,7 @@
 //! UPDATE_FIELD: a date, a number or an ObjectId that says which documents were changed last.
 
-use super::client::{Mongodb, Most, Rest, fill, left};
-use super::fields::{Fields, find};
+use super::client::{Mongodb, ReadLimit, Rest, fill, left};
+use super::fields::{DocumentFields, find};
 use super::server::error;
 use crate::error::{Code, DictError};
 use crate::limits::{CHANGES_MAX, RESIDENT_BATCH_ROWS};
@@ -50,12 +50,12 @@ pub(super) fn newest_change(
 
 /// The keys of the documents that are as late as a watermark.
 pub(super) fn changes(source: &Mongodb, updates: &Updates, watermark: &str) -> Result<Changes, DictError> {
-    let fields = Fields::of_key(&source.structure);
+    let fields = DocumentFields::of_key(&source.structure);
     let mut rows = Rows::of_key(&source.structure);
     let (deadline, filter) = (source.deadline(), since(&updates.field, watermark)?);
     let rest = source.ask(deadline, async {
         let mut cursor = source.find(filter, &fields, RESIDENT_BATCH_ROWS, Some(deadline)).await?;
-        fill(&mut cursor, &fields, Most::Documents(CHANGES_MAX + 1), &mut rows).await
+        fill(&mut cursor, &fields, ReadLimit::Documents(CHANGES_MAX + 1), &mut rows).await
     })?;
     match rest {
         Rest::Unknown => Ok(Changes::TooMany),

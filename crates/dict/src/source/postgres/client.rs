@@ -42,7 +42,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_TRIES: u32 = 3;
 
 /// How each server is asked.
-pub(super) struct Database {
+pub(super) struct PostgresDatabase {
     /// `None`: the server's search path.
     pub schema: Option<String>,
     pub ssl_mode: SslMode,
@@ -91,8 +91,8 @@ impl Described {
 }
 
 impl Postgres {
-    pub fn connect(server: &Server, database: &Database) -> Result<Postgres, DictError> {
-        let Database { schema, ssl_mode, authorities, select, structure, timeout, answer_bytes_max } =
+    pub fn connect(server: &Server, database: &PostgresDatabase) -> Result<Postgres, DictError> {
+        let PostgresDatabase { schema, ssl_mode, authorities, select, structure, timeout, answer_bytes_max } =
             database;
         let schema = schema.as_deref();
         let mut session = open_session(server, *ssl_mode, authorities.as_deref(), *timeout)?;

@@ -187,12 +187,12 @@ fn number(text: &str) -> Option<u32> {
 }
 
 /// An address, and the number of its network bits.
-struct Network {
+struct InetAddress {
     address: IpAddr,
     bits: u32,
 }
 
-impl Network {
+impl InetAddress {
     fn has_no_host(&self) -> bool {
         let (address, width) = match self.address {
             IpAddr::V4(address) => (u128::from(address.to_bits()), 32),
@@ -202,7 +202,7 @@ impl Network {
     }
 }
 
-fn network(text: &str) -> Option<Network> {
+fn network(text: &str) -> Option<InetAddress> {
     let (address, bits) = match text.split_once('/') {
         Some((_, bits)) if bits.len() > 1 && bits.starts_with('0') => return None,
         Some((address, bits)) => (address, Some(number(bits)?)),
@@ -211,7 +211,7 @@ fn network(text: &str) -> Option<Network> {
     let address: IpAddr = address.parse().ok()?;
     let width = if address.is_ipv4() { 32 } else { 128 };
     let bits = bits.unwrap_or(width);
-    (bits <= width).then_some(Network { address, bits })
+    (bits <= width).then_some(InetAddress { address, bits })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ mod keys;
 mod repertoire;
 mod tls;
 
-use self::client::{Database, Postgres};
+use self::client::{Postgres, PostgresDatabase};
 use self::tls::SslMode;
 use super::SourceFactory;
 use super::kind::{Opening, SourceKind};
@@ -55,7 +55,7 @@ fn describe(values: &Values) -> String {
 }
 
 fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictError> {
-    let database = Database {
+    let database = PostgresDatabase {
         schema: values.get(SCHEMA).map(str::to_string),
         ssl_mode: SslMode::of(values),
         authorities: authorities(values.text(tls::AUTHORITIES), opening.environment)?,

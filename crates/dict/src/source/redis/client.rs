@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A server, and how keys and values lie in it.
-pub(super) struct Server {
+pub(super) struct RedisServer {
     pub host: String,
     pub port: u16,
     pub database: i64,
@@ -30,12 +30,12 @@ pub(super) struct Server {
     pub is_secure: bool,
     /// File of the certificate authorities that TLS trusts, if one is named.
     pub authorities: Option<PathBuf>,
-    pub storage: Storage,
+    pub storage: StorageType,
 }
 
 /// How keys and their value lie in Redis (STORAGE_TYPE).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Storage {
+pub(super) enum StorageType {
     /// Each key has a string.
     Simple,
     /// The first key column has a hash, in which the second is a field.
@@ -45,7 +45,7 @@ pub(super) enum Storage {
 /// One connection.
 pub(super) struct Redis {
     connection: Connection,
-    storage: Storage,
+    storage: StorageType,
     structure: Structure,
     timeout: Duration,
     /// The deadline of the request that runs.
@@ -57,7 +57,7 @@ pub(super) struct Redis {
 
 impl Redis {
     pub fn connect(
-        server: &Server,
+        server: &RedisServer,
         structure: &Structure,
         timeout: Duration,
         answer_bytes_max: u64,
@@ -179,8 +179,8 @@ impl Redis {
     /// The names of all keys that have a string or a hash. SCAN may give a name twice.
     fn scan(&mut self) -> Result<HashSet<String>, DictError> {
         let kind = match self.storage {
-            Storage::Simple => "string",
-            Storage::HashMap => "hash",
+            StorageType::Simple => "string",
+            StorageType::HashMap => "hash",
         };
         let column = self.structure.key_columns().swap_remove(0).data_type;
         let (mut names, mut cursor) = (HashSet::new(), 0u64);
@@ -217,7 +217,7 @@ impl Source for Redis {
         let mut rows = self.start();
         // Names alone are kept, for SCAN may give one twice.
         let names: Vec<String> = self.scan()?.into_iter().collect();
-        if self.storage == Storage::Simple {
+        if self.storage == StorageType::Simple {
             self.simple(&names, &mut rows, |rows| rows.flush_if_full(sink))?;
             return rows.flush(sink);
         }
@@ -226,7 +226,7 @@ impl Source for Redis {
             let mut pipeline = redis::pipe();
             // What was a hash when it was listed may be none any more.
             pipeline.cmd("HGETALL").arg(&name).ignore_errors();
-            let answers: Vec<RedisResult<Fields>> = self.ask(&pipeline)?;
+            let answers: Vec<RedisResult<HashFields>> = self.ask(&pipeline)?;
             for answer in answers {
                 let fields = unless_no_hash(answer)?;
                 rows.check_answer(fields.iter().map(|(field, value)| field.len() + value.len()).sum())?;
@@ -243,7 +243,7 @@ impl Source for Redis {
 }
 
 /// The fields of a hash with their values.
-type Fields = Vec<(Vec<u8>, Vec<u8>)>;
+type HashFields = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// A value that is no hash counts as a hash without fields.
 fn unless_no_hash<T: Default>(answer: RedisResult<T>) -> Result<T, DictError> {

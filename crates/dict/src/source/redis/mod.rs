@@ -2,7 +2,7 @@
 
 mod client;
 
-use self::client::{Redis, Server, Storage};
+use self::client::{Redis, RedisServer, StorageType};
 use super::SourceFactory;
 use super::kind::{Opening, SourceKind};
 use super::tls::{authorities, read_authorities};
@@ -45,10 +45,10 @@ fn read_storage(_source: &str, _parameter: &str, text: &str) -> Result<String, D
     }
 }
 
-fn storage(values: &Values) -> Storage {
+fn storage(values: &Values) -> StorageType {
     match values.text(STORAGE_TYPE) {
-        HASH_MAP => Storage::HashMap,
-        _ => Storage::Simple,
+        HASH_MAP => StorageType::HashMap,
+        _ => StorageType::Simple,
     }
 }
 
@@ -62,13 +62,13 @@ fn validate(values: &Values, structure: &Structure) -> Result<(), DictError> {
         (_, attributes, _) if attributes != 1 => {
             format!("Invalid number of non key columns for Redis source: {attributes}, expected 1")
         }
-        (Storage::HashMap, _, Key::Simple { .. }) => {
+        (StorageType::HashMap, _, Key::Simple { .. }) => {
             "Redis source with storage type 'hash_map' must have key".to_string()
         }
-        (Storage::HashMap, _, _) if keys.len() != 2 => {
+        (StorageType::HashMap, _, _) if keys.len() != 2 => {
             "Redis source with storage type 'hash_map' requires 2 keys".to_string()
         }
-        (Storage::Simple, _, _) if keys.len() != 1 => {
+        (StorageType::Simple, _, _) if keys.len() != 1 => {
             "Redis source with storage type 'simple' requires 1 key".to_string()
         }
         _ => {
@@ -86,7 +86,7 @@ fn validate(values: &Values, structure: &Structure) -> Result<(), DictError> {
 }
 
 fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictError> {
-    let server = Server {
+    let server = RedisServer {
         host: values.text("HOST").to_string(),
         port: values.port(),
         database: values.number("DB_INDEX") as i64,

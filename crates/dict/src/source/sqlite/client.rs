@@ -1,6 +1,6 @@
 //! SQLITE(PATH, TABLE | QUERY [, WHERE]): a database file, opened read-only.
 
-use super::current::Database;
+use super::current::SqliteDatabase;
 use super::deadline::{Deadline, error};
 use crate::definition::Structure;
 use crate::error::DictError;
@@ -34,8 +34,8 @@ pub(super) struct Sqlite {
 }
 
 impl Sqlite {
-    pub fn open(database: &Database) -> Result<Sqlite, DictError> {
-        let Database { path, select, structure, timeout, answer_bytes_max } = database;
+    pub fn open(database: &SqliteDatabase) -> Result<Sqlite, DictError> {
+        let SqliteDatabase { path, select, structure, timeout, answer_bytes_max } = database;
         let timeout = *timeout;
         let failed = |e: rusqlite::Error| error(e).within(format_args!("SQLite database {}", path.display()));
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// The path of a database file, and what is read from it.
 #[derive(Clone)]
-pub(super) struct Database {
+pub(super) struct SqliteDatabase {
     pub path: PathBuf,
     pub select: Select,
     pub structure: Structure,
@@ -25,7 +25,7 @@ pub(super) struct Database {
 /// A connection to the file that the path leads to now. A connection to a file that was replaced (`mv new.db users.db`,
 /// a symbolic link that is turned) would go on reading the old one.
 pub(super) struct Current {
-    database: Database,
+    database: SqliteDatabase,
     /// Which file is open; `None`: there was none to open.
     file: Option<FileId>,
     sqlite: Sqlite,
@@ -35,7 +35,7 @@ pub(super) struct Current {
 type FileId = (u64, u64);
 
 impl Current {
-    pub fn open(database: Database) -> Result<Current, DictError> {
+    pub fn open(database: SqliteDatabase) -> Result<Current, DictError> {
         // Before it is opened: a file that is replaced in between is opened once more.
         let file = database.file()?;
         let sqlite = Sqlite::open(&database)?;
@@ -50,7 +50,7 @@ impl Current {
     }
 }
 
-impl Database {
+impl SqliteDatabase {
     /// The file that is there; `None`: there is none.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ mod client;
 mod current;
 mod deadline;
 
-use self::current::{Current, Database};
+use self::current::{Current, SqliteDatabase};
 use super::kind::{Opening, SourceKind};
 use super::select::{self, SELECT, Select, UPDATES};
 use super::{PATH, SourceFactory};
@@ -19,7 +19,7 @@ fn describe(values: &Values) -> String {
 }
 
 fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictError> {
-    let database = Database {
+    let database = SqliteDatabase {
         path: opening.environment.resolve(values.text("PATH"))?,
         select: Select::of(values),
         structure: opening.structure,

@@ -12,7 +12,7 @@ const FRACTION_DIGITS_MAX: usize = 18;
 
 /// What was read so far; 0: not read yet.
 #[derive(Default)]
-pub(super) struct Fields<'a> {
+pub(super) struct TimeFields<'a> {
     text: Cursor<'a>,
     year: i64,
     month: i64,
@@ -49,7 +49,7 @@ enum Next {
     End,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> TimeFields<'a> {
     /// A text of which nothing is read yet.
     pub fn of(text: &'a str) -> Self {
         Self { text: Cursor { rest: text.as_bytes() }, ..Self::default() }

@@ -7,7 +7,7 @@ mod fields;
 mod tests;
 
 use super::calendar::{civil_from_days, days_from_civil};
-use fields::Fields;
+use fields::TimeFields;
 
 /// What a text says of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ const BEHIND: Reason = "there is more behind it";
 
 /// Reads a whole text.
 pub(super) fn read(text: &str, unix_fraction: UnixFraction) -> Result<WrittenTime, Reason> {
-    let mut fields = Fields::of(text);
+    let mut fields = TimeFields::of(text);
     let unix = fields.read(unix_fraction)?;
     match unix {
         _ if !fields.is_at_end() => Err(BEHIND),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use granary_lab::MemoryLimit;
-use granary_lab::store::{Part, Programs, Size, Study};
+use granary_lab::store::{Part, Programs, Size, StoreStudy};
 
 pub use child::StoreProcess;
 
@@ -69,7 +69,7 @@ pub fn run(arguments: &CacheStudyArguments) -> Result<()> {
     notes.push(format!("Granary: {}", env!("CARGO_PKG_VERSION")));
     say!("{}", notes.join("\n"));
     let parts = if arguments.only.is_empty() { Part::ALL.into() } else { arguments.only.clone() };
-    let study = Study { programs: &programs, scratch: &scratch.path, size, parts };
+    let study = StoreStudy { programs: &programs, scratch: &scratch.path, size, parts };
     let findings = study.run(&|line| say!("{line}"))?;
     let place = |name: &str| arguments.out.join(name);
     let write = |name: &str, text: String| std::fs::write(place(name), text).map_err(at(&place(name)));

@@ -5,7 +5,7 @@ mod trace;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use granary_lab::compression::Study;
+use granary_lab::compression::CompressionStudy;
 
 use crate::failure::{Result, at};
 use crate::scratch::Scratch;
@@ -63,7 +63,7 @@ pub fn run(arguments: &CompressionStudyArguments) -> Result<()> {
     std::fs::create_dir_all(&arguments.out).map_err(at(&arguments.out))?;
     let scratch = Scratch::new(&arguments.data)?;
     let notes = machine::describe(&scratch.path);
-    let study = Study {
+    let study = CompressionStudy {
         values: &arguments.values,
         scratch: &scratch.path,
         rivals: &arguments.rivals,
