@@ -39,14 +39,14 @@ pub struct Config {
 
 /// PEM files.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a section [tls]")]
 pub struct Tls {
     pub certificate: PathBuf,
     pub key: PathBuf,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a section [users.NAME]")]
 struct ConfiguredUser {
     password: Option<String>,
     password_hash: Option<String>,
@@ -249,5 +249,15 @@ mod tests {
         assert_eq!(read("http = 'none'").unwrap().http, Some(address::Http::Nowhere));
         assert!(read("http = 'localhost'").unwrap_err().contains("is no address with a port"));
         assert!(read("[settings]\na = []").unwrap().settings().is_err());
+        for (text, expected) in [
+            ("tls = true", "a section [tls]"),
+            ("nbd = 5", "a section [nbd]"),
+            ("memcached = '127.0.0.1:11211'", "a section [memcached]"),
+            ("memcached = []", "a section [memcached]"),
+            ("[users]\nann = 5", "a section [users.NAME]"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.ends_with(&format!(", expected {expected}")), "{text}: {error}");
+        }
     }
 }

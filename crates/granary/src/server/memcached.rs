@@ -29,7 +29,7 @@ const ITEM_MAX: Size = Size(1 << 20);
 
 /// Arguments that begin with `--memcached`, and the section `[memcached]` of the configuration.
 #[derive(Debug, Default, PartialEq, Args, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a section [memcached]")]
 #[command(next_help_heading = "Memcached")]
 pub struct MemcachedArguments {
     /// Serve memcached's protocol here, too, over a cache of its own

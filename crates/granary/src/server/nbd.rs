@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Arguments that begin with `--nbd`, and the section `[nbd]` of the configuration.
 #[derive(Debug, Default, PartialEq, Args, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a section [nbd]")]
 #[command(next_help_heading = "Volumes over NBD")]
 pub struct NbdArguments {
     /// Serve the volumes in DIR/volumes here, by their names; `granary volume create` makes them, and without one the
