@@ -10,7 +10,7 @@ use granary_sql::{Access, Rights, Settings};
 use serde::Deserialize;
 
 use super::logging::LogFormat;
-use super::{address, memcached, nbd, size};
+use super::{address, count, memcached, nbd, size};
 
 /// The settings of the file, all optional.
 #[derive(Debug, Default, Deserialize)]
@@ -24,6 +24,7 @@ pub struct Config {
     pub dictionaries: Option<Vec<String>>,
     pub allow_executable: Option<bool>,
     pub dictionary_memory_folder: Option<PathBuf>,
+    #[serde(default, deserialize_with = "count::deserialize_positive")]
     pub connections: Option<NonZeroUsize>,
     pub query_memory: Option<size::Size>,
     pub log: Option<String>,
@@ -262,6 +263,11 @@ mod tests {
         assert_eq!(read("http = 'none'").unwrap().http, Some(address::Http::Nowhere));
         assert!(read("http = 'localhost'").unwrap_err().contains("is no address with a port"));
         assert!(read("[settings]\na = []").unwrap().settings().is_err());
+        for text in ["connections = 0", "[nbd]\nconnections = '5'", "[memcached]\nthreads = -1"] {
+            let error = read(text).unwrap_err();
+            assert!(error.ends_with(": expected a whole number from 1"), "{text}: {error}");
+        }
+        assert!(read("[memcached]\nidle-timeout = '5'").unwrap_err().ends_with(": expected a whole number"));
         assert!(read("memcached = []").unwrap_err().ends_with("expected a section [memcached]"));
         for (text, expected) in [
             ("tls = true", "a section [tls]"),

@@ -4,6 +4,7 @@ mod address;
 #[cfg(feature = "ublk")]
 mod block_devices;
 mod config;
+mod count;
 mod figures;
 mod log_writer;
 pub mod logging;

@@ -1,6 +1,7 @@
 //! The NBD server of `granary server`: the volumes of its folder.
 
 use super::address;
+use super::count;
 use super::volumes::Opened;
 use clap::Args;
 use clap::builder::BoolishValueParser;
@@ -37,6 +38,7 @@ pub struct NbdArguments {
         value_name = "N",
         env = "GRANARY_NBD_CONNECTIONS"
     )]
+    #[serde(default, deserialize_with = "count::deserialize_positive")]
     connections: Option<NonZeroUsize>,
 }
 
