@@ -23,6 +23,7 @@ command -v chromium >/dev/null || missing="$missing chromium"
 command -v curl >/dev/null || missing="$missing curl"
 command -v perl >/dev/null || missing="$missing perl"
 command -v openssl >/dev/null || missing="$missing openssl"
+command -v nc >/dev/null || missing="$missing netcat-openbsd"
 command -v memcached >/dev/null || missing="$missing memcached"
 command -v memccapable >/dev/null || missing="$missing libmemcached-tools"
 /usr/bin/python3 -c 'import memcache, pymemcache' 2>/dev/null ||

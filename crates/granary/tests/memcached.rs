@@ -1,11 +1,17 @@
 //! `granary server --memcached`: the whole program, stopped and killed.
 
+#[path = "common/pasted.rs"]
+mod pasted;
 #[path = "server/program.rs"]
 mod program;
+#[path = "../../nbd/tests/common/programs.rs"]
+mod programs;
 #[path = "server/unlocked.rs"]
 mod unlocked;
 
+use pasted::{commands, paste};
 use program::granary;
+use programs::attempt;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -215,4 +221,25 @@ fn memcached_alone_is_served_without_http() {
     assert_eq!(&heard, b"MN\r\n");
     server.kill().unwrap();
     server.wait().unwrap();
+}
+
+/// The examples of the README and of docs/memcached.md, pasted into a shell, print what they say, and the item is there at
+/// the next start.
+#[test]
+fn the_examples_work_as_they_are_written() {
+    let readme = commands(include_str!("../../../README.md"), "\n## Use it as memcached\n");
+    let page = commands(include_str!("../../../docs/memcached.md"), "# The memcached server\n");
+    for commands in [readme, page] {
+        let folder = tempfile::tempdir().unwrap();
+        // Where it is not installed, the commands would wait for it.
+        attempt(folder.path(), "nc", &["-h"]);
+        let on_a_free_port =
+            |commands: &str| paste(folder.path(), &commands.replace("11211", &free().port().to_string()));
+        let line = commands.lines().find(|line| line.contains("| nc ")).expect("something is asked");
+        let (_, printed) = line.split_once("# ").expect("it says what is printed");
+        let told = on_a_free_port(commands);
+        assert_eq!(told.lines().collect::<Vec<_>>().join(", "), printed, "{commands}");
+        let later = commands.replace(r"set greeting 0 0 5\r\nhello\r\n", "");
+        assert_eq!(on_a_free_port(&later), "VALUE greeting 0 5\r\nhello\r\nEND\r\n", "{later}");
+    }
 }

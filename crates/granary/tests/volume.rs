@@ -1,10 +1,13 @@
 //! Volumes of the real program, for clients that start it themselves.
 
+#[path = "common/pasted.rs"]
+mod pasted;
 #[path = "../../nbd/tests/common/programs.rs"]
 mod programs;
 #[path = "server/unlocked.rs"]
 mod unlocked;
 
+use pasted::{commands, paste};
 use programs::{attempt, run};
 use std::fs::File;
 use std::io::Read;
@@ -79,21 +82,13 @@ fn a_volume_is_closed_when_the_client_that_had_it_served_is_killed() {
     }
 }
 
-/// The commands of a page below a heading, on another port than theirs.
-fn commands(page: &str, heading: &str) -> String {
-    let (_, section) = page.split_once(heading).unwrap();
-    let (_, commands) = section.split_once("```sh\n").unwrap();
+/// Commands, on another port than theirs.
+fn on_a_free_port(commands: &str) -> String {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     commands
-        .split_once("```")
-        .unwrap()
-        .0
         .replace("127.0.0.1:10809", &format!("127.0.0.1:{port}"))
         .replace("nbd://127.0.0.1/", &format!("nbd://127.0.0.1:{port}/"))
 }
-
-/// A shell ends the server that it has started, also if a command fails.
-const ENDS_SERVER: &str = "trap 'kill $! 2>/dev/null || true' EXIT";
 
 /// The examples of the README and of docs/volume.md, pasted into a shell where an image lies.
 #[test]
@@ -105,12 +100,7 @@ fn the_examples_work_as_they_are_written() {
         let folder = tempfile::tempdir().unwrap();
         let image: Vec<u8> = (0..1 << 20).map(|i: u32| (i / 4096 * 7 + i % 251) as u8).collect();
         std::fs::write(folder.path().join("image.raw"), &image).unwrap();
-        let programs = Path::new(GRANARY).parent().unwrap().display();
-        let told = run(
-            folder.path(),
-            "bash",
-            &["-ec", &format!("PATH={programs}:$PATH\n{ENDS_SERVER}\n{commands}wait $! || [ $? = 143 ]")],
-        );
+        let told = paste(folder.path(), &on_a_free_port(commands));
         assert!(told.contains("export-size: 8589934592"), "{told}");
         let serve = ["[", GRANARY, "volume", "serve", "scratch", "--path", data, "]"];
         run(folder.path(), "nbdcopy", &[&["--"], &serve[..], &["copy"]].concat());

@@ -10,7 +10,7 @@ use granary_sql::{Access, Rights, Settings};
 use serde::Deserialize;
 
 use super::logging::LogFormat;
-use super::{address, memcached, nbd, size};
+use super::{address, count, memcached, nbd, size};
 
 /// The settings of the file, all optional.
 #[derive(Debug, Default, Deserialize)]
@@ -24,6 +24,7 @@ pub struct Config {
     pub dictionaries: Option<Vec<String>>,
     pub allow_executable: Option<bool>,
     pub dictionary_memory_folder: Option<PathBuf>,
+    #[serde(default, deserialize_with = "count::deserialize_positive")]
     pub connections: Option<NonZeroUsize>,
     pub query_memory: Option<size::Size>,
     pub log: Option<String>,
@@ -39,14 +40,14 @@ pub struct Config {
 
 /// PEM files.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a section [tls]")]
 pub struct Tls {
     pub certificate: PathBuf,
     pub key: PathBuf,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a section [users.NAME]")]
 struct ConfiguredUser {
     password: Option<String>,
     password_hash: Option<String>,
@@ -60,7 +61,7 @@ struct ConfiguredUser {
 pub enum ConfigError {
     #[error("{0}: cannot read: {1}")]
     Read(PathBuf, std::io::Error),
-    /// The line itself is not shown: it may have a password.
+    /// Neither the line nor its value is shown: it may be a password.
     #[error("{0}: line {1}: {2}")]
     Parse(PathBuf, usize, String),
     #[error(
@@ -114,7 +115,7 @@ impl Config {
         toml::from_str(&text).map_err(|error| {
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
             let line = before.matches('\n').count() + 1;
-            ConfigError::Parse(path.to_owned(), line, error.message().to_owned())
+            ConfigError::Parse(path.to_owned(), line, without_value(error.message()))
         })
     }
 
@@ -147,6 +148,15 @@ impl Config {
     }
 }
 
+/// The message of an error, without the value that it is about.
+fn without_value(message: &str) -> String {
+    let is_of_value = message.starts_with("invalid type: ") || message.starts_with("invalid value: ");
+    match message.rsplit_once(", expected ") {
+        Some((_, expected)) if is_of_value => format!("expected {expected}"),
+        _ => message.to_owned(),
+    }
+}
+
 fn password(name: &str, user: &ConfiguredUser) -> Result<Password, ConfigError> {
     match (&user.password, &user.password_hash) {
         (None, Some(hash)) if granary_server::is_password_hash(hash) => Ok(Password::Hashed(hash.clone())),
@@ -174,6 +184,10 @@ mod tests {
     fn a_wrong_line_is_not_shown() {
         let error = read("path = \"p\"\n[users.ann]\npasword = \"secret\"\n").unwrap_err();
         assert!(error.contains("line 3: unknown field `pasword`") && !error.contains("secret"), "{error}");
+        let error = read("[users.ann]\npassword = 123456\n").unwrap_err();
+        assert!(error.ends_with(": line 2: expected a string"), "{error}");
+        let error = read("[users]\nann = \"secret, expected\"\n").unwrap_err();
+        assert!(error.ends_with(": line 2: expected a section [users.NAME]"), "{error}");
     }
 
     #[test]
@@ -249,5 +263,20 @@ mod tests {
         assert_eq!(read("http = 'none'").unwrap().http, Some(address::Http::Nowhere));
         assert!(read("http = 'localhost'").unwrap_err().contains("is no address with a port"));
         assert!(read("[settings]\na = []").unwrap().settings().is_err());
+        for text in ["connections = 0", "[nbd]\nconnections = '5'", "[memcached]\nthreads = -1"] {
+            let error = read(text).unwrap_err();
+            assert!(error.ends_with(": expected a whole number from 1"), "{text}: {error}");
+        }
+        assert!(read("[memcached]\nidle-timeout = '5'").unwrap_err().ends_with(": expected a whole number"));
+        assert!(read("memcached = []").unwrap_err().ends_with("expected a section [memcached]"));
+        for (text, expected) in [
+            ("tls = true", "a section [tls]"),
+            ("nbd = 5", "a section [nbd]"),
+            ("memcached = '127.0.0.1:11211'", "a section [memcached]"),
+            ("[users]\nann = 5", "a section [users.NAME]"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.ends_with(&format!(": expected {expected}")), "{text}: {error}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The memcached server of `granary server`.
 
 use super::address;
+use super::count;
 use super::mode::{self, Mode};
 use super::size::{self, Size};
 use crate::memory;
@@ -29,7 +30,7 @@ const ITEM_MAX: Size = Size(1 << 20);
 
 /// Arguments that begin with `--memcached`, and the section `[memcached]` of the configuration.
 #[derive(Debug, Default, PartialEq, Args, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a section [memcached]")]
 #[command(next_help_heading = "Memcached")]
 pub struct MemcachedArguments {
     /// Serve memcached's protocol here, too, over a cache of its own
@@ -119,10 +120,12 @@ pub struct MemcachedArguments {
         value_name = "N",
         env = "GRANARY_MEMCACHED_CONNECTIONS"
     )]
+    #[serde(default, deserialize_with = "count::deserialize_positive")]
     connections: Option<NonZeroUsize>,
 
     /// Threads that serve; memcached's -t [default: one for each core]
     #[arg(long = "memcached-threads", value_name = "N", env = "GRANARY_MEMCACHED_THREADS")]
+    #[serde(default, deserialize_with = "count::deserialize_positive")]
     threads: Option<NonZeroUsize>,
 
     /// Refuse flush_all; memcached's -F
@@ -131,6 +134,7 @@ pub struct MemcachedArguments {
 
     /// Close connections that are idle for so many seconds; 0: never [default: 0]
     #[arg(long = "memcached-idle-timeout", value_name = "SECONDS", env = "GRANARY_MEMCACHED_IDLE_TIMEOUT")]
+    #[serde(default, deserialize_with = "count::deserialize")]
     idle_timeout: Option<u64>,
 
     /// Speak TLS, with the certificate of --tls-certificate and --tls-key; memcached's -Z

@@ -4,6 +4,7 @@ mod address;
 #[cfg(feature = "ublk")]
 mod block_devices;
 mod config;
+mod count;
 mod figures;
 mod log_writer;
 pub mod logging;
@@ -59,7 +60,8 @@ Examples:
     curl http://127.0.0.1:8123/ --data-binary \"SELECT * FROM system.dictionaries FORMAT Vertical\"
 
   Serve memcached's protocol, with 64 MiB of RAM and 1 GiB of SSD for its items:
-    granary server --path items --http none --memcached 127.0.0.1:11211 --memcached-memory 64MiB --memcached-flash 1GiB & sleep 1
+    granary server --path items --http none --memcached 127.0.0.1:11211 --memcached-memory 64MiB --memcached-flash 1GiB &
+    until nc -z 127.0.0.1 11211 || ! kill -0 $!; do sleep 0.1; done
     printf 'set greeting 0 0 5\\r\\nhello\\r\\nget greeting\\r\\nquit\\r\\n' | nc 127.0.0.1 11211
 
   Serve a disk over NBD:

@@ -1,6 +1,7 @@
 //! The NBD server of `granary server`: the volumes of its folder.
 
 use super::address;
+use super::count;
 use super::volumes::Opened;
 use clap::Args;
 use clap::builder::BoolishValueParser;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 /// Arguments that begin with `--nbd`, and the section `[nbd]` of the configuration.
 #[derive(Debug, Default, PartialEq, Args, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a section [nbd]")]
 #[command(next_help_heading = "Volumes over NBD")]
 pub struct NbdArguments {
     /// Serve the volumes in DIR/volumes here, by their names; `granary volume create` makes them, and without one the
@@ -37,6 +38,7 @@ pub struct NbdArguments {
         value_name = "N",
         env = "GRANARY_NBD_CONNECTIONS"
     )]
+    #[serde(default, deserialize_with = "count::deserialize_positive")]
     connections: Option<NonZeroUsize>,
 }
 
