@@ -1,10 +1,13 @@
 """Page compression in RocksDB: bytes on disk and latency of reads, for codecs and block sizes.
 
-    pages.py --values FILE --data DIR [--bytes N] [--operations N] [--order document|random]
+    pages.py --values FILE --data DIR [--hexadecimal] [--keys N] [--operations N] [--order document|random]
+             [--codecs CODEC ...]
 
-FILE is one that rivals/values/values.py has written. Its values get consecutive keys as they come, so that neighbours
-are of one document, or (`random`) in any order, as under keys that are hashes. They are put and compacted; then keys are written and read at random, one to four, without a block cache and with O_DIRECT. Prints one
-line of JSON for each codec and block size. Every value that is read is compared.
+FILE is one that rivals/values/values.py has written, or has values in hexadecimal digits, which may be compressed
+already. They get consecutive keys as they come, so that neighbours are of one document, or (`random`) in any order, as
+under keys that are hashes. They are put and compacted; then keys are written and read at random, one to four, without
+a block cache and with O_DIRECT. Prints one line of JSON for each codec and block size. Every value that is read is
+compared.
 """
 
 import argparse
@@ -106,17 +109,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--values", type=Path, required=True)
     parser.add_argument("--data", type=Path, default=Path("/var/tmp"))
-    parser.add_argument("--bytes", type=int, default=64 << 20, help="of values, each of which may be put several times")
+    parser.add_argument("--hexadecimal", action="store_true", help="values are in hexadecimal digits")
+    parser.add_argument("--keys", type=int, help="values may be put several times; as many as have 64 MiB unless given")
+    parser.add_argument("--codecs", choices=CODECS, nargs="+", default=CODECS, help="of blocks; all unless given")
     parser.add_argument("--operations", type=int, default=10_000)
     parser.add_argument("--order", choices=("document", "random"), default="document")
     arguments = parser.parse_args()
     lines = arguments.values.read_text().splitlines()
-    values = [line.split("\t", 1)[1].encode() for line in lines]
+    decode = bytes.fromhex if arguments.hexadecimal else str.encode
+    values = [decode(line.split("\t", 1)[1]) for line in lines]
     if arguments.order == "random":
         random.Random(2).shuffle(values)
-    keys = len(values) * arguments.bytes // sum(map(len, values))
+    keys = arguments.keys or len(values) * (64 << 20) // sum(map(len, values))
     for block in (4096, 8192, 16384):
-        for codec in CODECS:
+        for codec in arguments.codecs:
             folder = Path(tempfile.mkdtemp(prefix="rocksdb-", dir=arguments.data))
             try:
                 print(json.dumps(run(folder, codec, block, values, keys, arguments.operations)), flush=True)

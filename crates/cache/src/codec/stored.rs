@@ -107,6 +107,11 @@ pub struct OwnedValue {
 }
 
 impl OwnedValue {
+    /// The bytes that are stored.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     pub(crate) fn as_stored(&self) -> StoredValue<'_> {
         StoredValue { codec: self.codec, bytes: &self.bytes }
     }

@@ -3,8 +3,8 @@
 use super::bits::{FIELD_BITS_MAX, Line, Select, low_bits};
 use super::divisor::Divisor;
 use crate::limits::{
-    BUCKET_BYTES, ENTRY_BYTES_EXPECTED_MIN, GROWTH_DIVISOR, HASH_BITS, OBJECT_BYTES_EXPECTED_MIN, SHARDS,
-    TAG_AND_BLOCK_BITS, TAG_BITS_MIN, TIGHT_GROWTH_DIVISOR,
+    BUCKET_BYTES, DOUBLED_BUCKETS_MAX, ENTRY_BYTES_EXPECTED_MIN, GROWTH_DIVISOR, HASH_BITS,
+    OBJECT_BYTES_EXPECTED_MIN, SHARDS, TAG_AND_BLOCK_BITS, TAG_BITS_MIN, TIGHT_GROWTH_DIVISOR,
 };
 
 const BUCKET_BITS: usize = BUCKET_BYTES * 8;
@@ -24,19 +24,21 @@ pub(crate) struct Capacity {
 /// How a full table grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Growth {
-    /// By a tenth.
+    /// Twofold while it is small, then by a tenth.
     Quick,
     /// By a thirty-second: entries come no faster than flash takes them.
     Tight,
 }
 
 impl Growth {
-    /// It grows by one part in this many.
-    pub fn divisor(self) -> usize {
-        match self {
-            Self::Quick => GROWTH_DIVISOR,
-            Self::Tight => TIGHT_GROWTH_DIVISOR,
-        }
+    /// How many buckets a table of `buckets` gets more.
+    pub fn of(self, buckets: usize) -> usize {
+        let more = match self {
+            Self::Quick if buckets < DOUBLED_BUCKETS_MAX => buckets,
+            Self::Quick => buckets / GROWTH_DIVISOR,
+            Self::Tight => buckets / TIGHT_GROWTH_DIVISOR,
+        };
+        more.max(1)
     }
 }
 

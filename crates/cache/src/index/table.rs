@@ -266,10 +266,8 @@ impl Table {
                 // Large batches seldom come alone: there is room for the next one, too.
                 let coming = self.coming + self.coming.min(EXPECTED_AHEAD_MAX);
                 let coming = (coming * 100 / FULL_PERCENT).div_ceil(self.shape.slots);
-                self.resize(
-                    self.shape.buckets
-                        + (self.shape.buckets / self.capacity.growth.divisor()).max(1).max(coming),
-                );
+                let buckets = self.shape.buckets;
+                self.resize(buckets + self.capacity.growth.of(buckets).max(coming));
             } else {
                 inserted.evicted = self.evict(hash, &age);
             }

@@ -2,6 +2,7 @@
 
 mod codec;
 mod page;
+mod pages;
 mod rocksdb;
 mod seed;
 mod study;

@@ -1,7 +1,8 @@
 //! docs/studies/compression.md, its figures as CSV, and its plot.
 
 use super::codec::CODECS;
-use super::rocksdb::Order;
+use super::pages::VALUE_CODECS;
+use super::rocksdb::{Order, PageFigures};
 use super::seed::CONTENDERS;
 use super::study::{CompressionFindings, StudyError};
 use super::verdicts::{DECODE_US_WANTED, ENCODE_US_WANTED};
@@ -134,24 +135,30 @@ impl CompressionFindings {
         let mut report = Report::new(&[
             "values",
             "keys",
-            "codec",
-            "block",
-            "disk an entry",
+            "values compressed with",
+            "blocks compressed with",
+            "disk an entry, blocks of 4 / 8 / 16 KiB",
             "written a write",
             "read, us",
             "write, us",
         ]);
-        for (name, order, figures) in &self.pages {
-            for page in figures {
+        for run in &self.pages {
+            let (_, block_codecs) =
+                VALUE_CODECS.iter().find(|(codec, _)| *codec == run.value_codec).expect("it is one");
+            for codec in *block_codecs {
+                let all = |figure: fn(&PageFigures) -> f64| {
+                    let by_size = run.of(codec).map(|figures| format!("{:.0}", figure(figures)));
+                    by_size.collect::<Vec<_>>().join(" / ")
+                };
                 report.row([
-                    name.clone(),
-                    if *order == Order::Document { "in document order" } else { "as hashes" }.to_owned(),
-                    page.codec.clone(),
-                    format!("{} KiB", page.block_bytes >> 10),
-                    format!("{:.0}", page.disk_bytes),
-                    format!("{:.0}", page.written_bytes),
-                    format!("{:.0}", page.read_us),
-                    format!("{:.0}", page.write_us),
+                    run.values.clone(),
+                    if run.order == Order::Document { "in document order" } else { "as hashes" }.to_owned(),
+                    run.value_codec.to_owned(),
+                    (*codec).to_owned(),
+                    all(|figures| figures.disk_bytes),
+                    all(|figures| figures.written_bytes),
+                    all(|figures| figures.read_us),
+                    all(|figures| figures.write_us),
                 ]);
             }
         }
@@ -182,7 +189,7 @@ impl CompressionFindings {
         let notes: Vec<String> = notes.iter().map(|note| format!("- {note}")).collect();
         let pages = match self.pages.is_empty() {
             true => "RocksDB was not there: `rivals/rocksdb/setup.sh` installs it.".to_owned(),
-            false => self.pages().markdown(),
+            false => format!("{}\n\n{}", self.page_verdict(), self.pages().markdown()),
         };
         let (notes, sizes, times) = (notes.join("\n"), self.sizes().markdown(), self.times().markdown());
         format!(
@@ -227,13 +234,15 @@ impl CompressionFindings {
                 add("seed", name, who, "write us", &seed.write_us);
             }
         }
-        for (name, order, figures) in &self.pages {
-            for page in figures {
-                let who = format!("RocksDB, {}, {} B, {order:?}", page.codec, page.block_bytes);
-                add("pages", name, &who, "disk bytes an entry", &one(page.disk_bytes));
-                add("pages", name, &who, "bytes written a write", &one(page.written_bytes));
-                add("pages", name, &who, "read us", &one(page.read_us));
-                add("pages", name, &who, "write us", &one(page.write_us));
+        for run in &self.pages {
+            for page in &run.figures {
+                let (order, codec, block) = (run.order, &page.codec, page.block_bytes);
+                let who =
+                    format!("RocksDB, values {}, blocks {codec}, {block} B, {order:?}", run.value_codec);
+                add("pages", &run.values, &who, "disk bytes an entry", &one(page.disk_bytes));
+                add("pages", &run.values, &who, "bytes written a write", &one(page.written_bytes));
+                add("pages", &run.values, &who, "read us", &one(page.read_us));
+                add("pages", &run.values, &who, "write us", &one(page.write_us));
             }
         }
         report.csv()

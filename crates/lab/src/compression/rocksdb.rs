@@ -31,13 +31,16 @@ pub enum Order {
     Random,
 }
 
-/// Runs the driver on a file of values, with its data in `folder`.
+/// Runs the driver on a file of values in hexadecimal digits, with its data in `folder`: `keys` of them, and each of
+/// `codecs` for its blocks.
 pub fn run(
     rivals: &Path,
     values: &Path,
     folder: &Path,
     order: Order,
+    keys: usize,
     operations: u64,
+    codecs: &[&str],
 ) -> Result<Vec<PageFigures>, PeerError> {
     let order = if order == Order::Document { "document" } else { "random" };
     let run = Command::new("python3")
@@ -46,7 +49,10 @@ pub fn run(
         .arg(values)
         .arg("--data")
         .arg(folder)
-        .args(["--order", order, "--operations", &operations.to_string()])
+        .args(["--hexadecimal", "--order", order])
+        .args(["--keys", &keys.to_string(), "--operations", &operations.to_string()])
+        .arg("--codecs")
+        .args(codecs)
         .stdin(Stdio::null())
         .output()
         .map_err(|why| error("cannot run the RocksDB driver", why))?;

@@ -1,7 +1,8 @@
 //! Runs the study, part by part.
 
 use super::codec::{self, CodecFigures};
-use super::rocksdb::{self, Order, PageFigures};
+use super::pages::{self, PageRun};
+use super::rocksdb::Order;
 use super::seed::{self, SeedFigures};
 use super::values::{Values, drawn};
 use std::io;
@@ -56,7 +57,7 @@ pub enum StudyError {
 pub struct CompressionFindings {
     pub(super) codecs: Vec<(Values, Vec<CodecFigures>)>,
     pub(super) seeds: Vec<(String, Vec<SeedFigures>)>,
-    pub(super) pages: Vec<(String, Order, Vec<PageFigures>)>,
+    pub(super) pages: Vec<PageRun>,
 }
 
 impl CompressionStudy<'_> {
@@ -96,29 +97,33 @@ impl CompressionStudy<'_> {
             findings.seeds.push((name.clone(), figures));
         }
         say(&findings.seed_table());
-        findings.pages = self.pages(&mut say);
+        findings.pages = self.pages(&mut say)?;
         say(&findings.page_table());
         Ok(findings)
     }
 
-    fn pages(&self, mut say: impl FnMut(&str)) -> Vec<(String, Order, Vec<PageFigures>)> {
-        let mut pages = Vec::new();
-        for kind in SEED_KINDS.into_iter().filter(|kind| self.file(kind).exists()) {
-            for order in [Order::Document, Order::Random] {
+    /// RocksDB on real values in both orders, and on drawn ones, which have no documents.
+    fn pages(&self, mut say: impl FnMut(&str)) -> Result<Vec<PageRun>, StudyError> {
+        let mut kinds = vec![("drawn", drawn(DRAWN), &[Order::Random][..])];
+        for (kind, path) in SEED_KINDS.map(|kind| (kind, self.file(kind))) {
+            if path.exists() {
+                let values = pages::in_document_order(&path);
+                let values = values.map_err(|source| StudyError::Values { path, source })?;
+                kinds.push((kind, values, &[Order::Document, Order::Random]));
+            }
+        }
+        let mut runs = Vec::new();
+        for (kind, values, orders) in &kinds {
+            for order in *orders {
                 say(&format!("RocksDB on {kind}, {order:?}"));
-                match rocksdb::run(
-                    self.rivals,
-                    &self.file(kind),
-                    self.scratch,
-                    order,
-                    self.operations / ROCKSDB_DIVISOR,
-                ) {
-                    Ok(figures) => pages.push((kind.to_owned(), order, figures)),
+                let operations = self.operations / ROCKSDB_DIVISOR;
+                match pages::run(self.rivals, self.scratch, (kind, values), *order, operations) {
+                    Ok(of_kind) => runs.extend(of_kind),
                     Err(error) => say(&format!("RocksDB is left out: {error}")),
                 }
             }
         }
-        pages
+        Ok(runs)
     }
 
     fn file(&self, kind: &str) -> PathBuf {

@@ -30,14 +30,10 @@ impl Values {
     /// # Errors
     /// The file cannot be read, or has a line without a tab.
     pub fn load(path: &Path) -> io::Result<Self> {
-        let text = std::fs::read_to_string(path)?;
         let (mut train, mut test) = (Vec::new(), Vec::new());
-        for line in text.lines() {
-            let Some((family, value)) = line.split_once('\t') else {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "a line has no family before a tab"));
-            };
+        for (family, value) in Self::lines(path)? {
             let half = if XxHash3_64::oneshot(family.as_bytes()) & 1 == 0 { &mut train } else { &mut test };
-            half.push(value.as_bytes().to_vec());
+            half.push(value);
         }
         let mut random = SmallRng::seed_from_u64(1);
         train.shuffle(&mut random);
@@ -49,6 +45,18 @@ impl Values {
         });
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Self { name, train, test })
+    }
+
+    /// The lines of a file, each with its family.
+    pub(super) fn lines(path: &Path) -> io::Result<Vec<(String, Vec<u8>)>> {
+        let line = |line: &str| {
+            let parts =
+                line.split_once('\t').map(|(family, value)| (family.to_owned(), value.as_bytes().to_vec()));
+            parts.ok_or_else(|| {
+                io::Error::new(io::ErrorKind::InvalidData, "a line has no family before a tab")
+            })
+        };
+        std::fs::read_to_string(path)?.lines().map(line).collect()
     }
 }
 

@@ -2,6 +2,8 @@
 
 use super::codec::CodecFigures;
 use super::page::TRAINED;
+use super::pages::PageRun;
+use super::rocksdb::Order;
 use super::seed::SeedFigures;
 use super::study::CompressionFindings;
 
@@ -56,6 +58,33 @@ impl CompressionFindings {
             real.collect::<Vec<String>>().join("; ")
         )
     }
+
+    /// What values and blocks compressed at once come to, beside each alone.
+    pub(super) fn page_verdict(&self) -> String {
+        let bytes = |values: &str, value_codec: &str, block_codec: &str| {
+            let is_meant = |run: &&PageRun| {
+                (run.order, &run.values[..], run.value_codec) == (Order::Random, values, value_codec)
+            };
+            let run = self.pages.iter().find(is_meant)?;
+            // Blocks of 16 KiB, the last.
+            Some(run.of(block_codec).last()?.disk_bytes)
+        };
+        let shown = |(name, _): &(String, _)| {
+            let (value_codec, block_codec) = match &name[..] {
+                "drawn" => ("Snappy", "snappy"),
+                _ => ("zstd, trained", "zstd"),
+            };
+            let values = bytes(name, value_codec, "none")?;
+            let blocks = bytes(name, "none", block_codec)?;
+            let both = bytes(name, value_codec, block_codec)?;
+            Some(format!("`{name}` {values:.0} bytes, {blocks:.0} and {both:.0} ({block_codec})"))
+        };
+        format!(
+            "An entry on disk with compressed values alone, with compressed blocks of 16 KiB alone, and with both, keys as \
+             hashes: {}.",
+            self.seeds.iter().filter_map(shown).collect::<Vec<_>>().join("; ")
+        )
+    }
 }
 
 /// `a, b and c`, or that there are none.
@@ -69,6 +98,7 @@ mod tests {
     use super::*;
     use crate::Samples;
     use crate::compression::Values;
+    use crate::compression::rocksdb::PageFigures;
 
     fn samples(us: f64) -> Samples {
         let mut samples = Samples::default();
@@ -108,6 +138,24 @@ mod tests {
             text.ends_with(" they take: `a` 0.168 of the RAM, which is more, and 0.141 of the flash."),
             "{text}"
         );
+        let page = |codec: &str, kib: u64, disk_bytes: f64| PageFigures {
+            codec: codec.to_owned(),
+            block_bytes: kib << 10,
+            disk_bytes,
+            written_bytes: 0.0,
+            read_us: 0.0,
+            write_us: 0.0,
+        };
+        let run =
+            |order, value_codec, figures| PageRun { values: "a".to_owned(), order, value_codec, figures };
+        let alone = vec![page("none", 16, 900.0), page("zstd", 4, 234.0), page("zstd", 16, 169.0)];
+        findings.pages = vec![
+            run(Order::Document, "none", vec![page("zstd", 16, 89.0)]),
+            run(Order::Random, "none", alone),
+            run(Order::Random, "zstd, trained", vec![page("none", 16, 140.0), page("zstd", 16, 130.4)]),
+        ];
+        let text = findings.page_verdict();
+        assert!(text.ends_with(" keys as hashes: `a` 140 bytes, 169 and 130 (zstd)."), "{text}");
         findings.codecs.truncate(1);
         assert!(
             findings
