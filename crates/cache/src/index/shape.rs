@@ -34,8 +34,10 @@ impl Growth {
     /// How many buckets a table of `buckets` gets more.
     pub fn of(self, buckets: usize) -> usize {
         let more = match self {
-            Self::Quick if buckets < DOUBLED_BUCKETS_MAX => buckets,
-            Self::Quick => buckets / GROWTH_DIVISOR,
+            Self::Quick => {
+                let doubled = buckets.min(DOUBLED_BUCKETS_MAX.saturating_sub(buckets));
+                doubled.max(buckets / GROWTH_DIVISOR)
+            }
             Self::Tight => buckets / TIGHT_GROWTH_DIVISOR,
         };
         more.max(1)
