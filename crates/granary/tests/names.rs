@@ -49,7 +49,11 @@ impl Types {
             let name = path.file_name().unwrap().to_str().unwrap();
             if path.is_dir() {
                 self.read(&path, is_left_out);
-            } else if name != "tests.rs" && !name.ends_with("_tests.rs") && !is_left_out(name) {
+            } else if name.ends_with(".rs")
+                && name != "tests.rs"
+                && !name.ends_with("_tests.rs")
+                && !is_left_out(name)
+            {
                 self.file.clone_from(&path);
                 let text = std::fs::read_to_string(&path).unwrap();
                 self.visit_file(&syn::parse_file(&text).expect("it compiles"));

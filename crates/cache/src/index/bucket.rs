@@ -5,7 +5,7 @@
 //! end.
 
 use super::bits::{Line, close_gap, load, low_bits, open_gap, store};
-use super::shape::{GROUPS_MAX, Shape};
+use super::shape::{GROUPS_MAX, SLOTS_MAX, Shape};
 use crate::limits::BUCKET_BYTES;
 
 /// An entry of a bucket.
@@ -186,21 +186,22 @@ impl Shape {
     pub fn write(&self, line: &mut Line, numbers: &[u64]) {
         // Where the next entry of each group goes: first, how many the group before has.
         let mut next = [0u8; GROUPS_MAX + 1];
-        let group_of = |number: u64| self.group_size.divide(number >> 1);
-        for number in numbers {
-            next[group_of(*number).0 as usize + 1] += 1;
+        let mut groups = [(0u8, 0u64); SLOTS_MAX];
+        for (number, group) in numbers.iter().zip(&mut groups) {
+            let (quotient, rest) = self.group_size.divide(number >> 1);
+            *group = (quotient as u8, rest << 1 | number & 1);
+            next[quotient as usize + 1] += 1;
         }
         for group in 1..GROUPS_MAX {
             next[group] += next[group - 1];
         }
         let mut words = [0u64; BUCKET_BYTES / 8 + 1];
-        for number in numbers {
-            let (group, rest) = group_of(*number);
-            let group = group as usize;
+        for (group, field) in &groups[..numbers.len()] {
+            let group = usize::from(*group);
             let slot = usize::from(next[group]);
             next[group] += 1;
             words[0] |= 1 << (slot + group);
-            let (field, bit) = (rest << 1 | number & 1, self.field_at(slot));
+            let bit = self.field_at(slot);
             words[bit / 64] |= field << (bit % 64);
             // The bits that go beyond that word, if any.
             words[bit / 64 + 1] |= field >> 1 >> (63 - bit % 64);

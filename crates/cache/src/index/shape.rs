@@ -94,6 +94,9 @@ pub(super) const GROUPS_MAX: usize = 32;
 /// Most groups and slots of a bucket together: their bits are in one word.
 const GROUPS_AND_SLOTS_MAX: usize = 63;
 
+/// Most slots of a bucket: there is a group at least.
+pub(super) const SLOTS_MAX: usize = GROUPS_AND_SLOTS_MAX - 1;
+
 fn bits_of(most: u64) -> u32 {
     u64::BITS - most.leading_zeros()
 }

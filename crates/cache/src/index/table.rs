@@ -329,7 +329,8 @@ impl Table {
     fn for_each(&self, mut visit: impl FnMut(u64, BucketEntry)) {
         for bucket in 0..self.shape.buckets {
             for (_, entry) in self.shape.entries(self.line(bucket)) {
-                let home = if entry.other { self.shape.other(bucket, entry.tag) } else { bucket };
+                // Half of the entries are in their other bucket: which ones, no branch predictor can tell.
+                let home = [bucket, self.shape.other(bucket, entry.tag)][usize::from(entry.other)];
                 visit(home as u64 * self.shape.stride.get() + entry.tag, entry);
             }
         }
