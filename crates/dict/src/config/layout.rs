@@ -153,6 +153,14 @@ impl Layout {
         }
     }
 
+    /// The name of the layout with a tuple for its key. FLAT has none: HASHED is the nearest that has.
+    pub(crate) fn complex_name(&self) -> &'static str {
+        match self.kind {
+            LayoutKind::FullLoad(FullLoadLayout::Flat) => "COMPLEX_KEY_HASHED",
+            _ => Layout { key_form: KeyForm::Complex, ..self.clone() }.name(),
+        }
+    }
+
     /// The settings that differ from their defaults, and those without a default.
     pub(crate) fn to_node(&self) -> Node {
         let mut nodes = Vec::new();
