@@ -1,7 +1,7 @@
 //! The examples of ClickHouse's documentation of dictionaries: each kind of clause means the same in DDL and in XML, or
 //! is refused by a text that says what to do.
 
-use granary_dict::{DictError, parse_create, parse_xml};
+use granary_dict::{Collections, DictError, parse_create, parse_xml};
 
 const KEY: &str = "<id><name>id</name></id>";
 const ATTRIBUTE: &str = "<attribute><name>v</name><type>String</type><null_value/></attribute>";
@@ -71,6 +71,12 @@ const SOURCES: &[(&str, &str)] = &[
          <fail_on_connection_loss>true</fail_on_connection_loss></mysql>",
     ),
     (
+        "MYSQL(port 3306 user 'u' db 'd' table 't' replica(host 'h' priority 1 enable_compression 1) \
+         enable_compression 1 connection_pool_size 8)",
+        "<mysql><port>3306</port><user>u</user><db>d</db><table>t</table><replica><host>h</host><priority>1</priority>\
+         <enable_compression>1</enable_compression></replica><enable_compression>1</enable_compression></mysql>",
+    ),
+    (
         "CLICKHOUSE(host 'there' port 8443 user 'default' password '' db 'default' table 'ids' where 'id=10' secure 1 \
          update_field 'added_time' update_lag 15)",
         "<clickhouse><host>there</host><port>8443</port><user>default</user><password></password><db>default</db>\
@@ -120,6 +126,12 @@ const REFUSED: &[(&str, &str)] = &[
         "MYSQL(host 'localhost' socket '/run/mysql.sock' table 't')",
         "SOCKET is not read here; give HOST and PORT",
     ),
+    (
+        "MYSQL(addresses_expr 'h{1,2}:3306' table 't')",
+        "ADDRESSES_EXPR is not read here; give HOST, or REPLICA",
+    ),
+    ("MYSQL(table 't' on_duplicate_clause 1)", "unknown parameter ON_DUPLICATE_CLAUSE"),
+    ("POSTGRESQL(table 't' on_conflict 'DO NOTHING')", "unknown parameter ON_CONFLICT"),
     ("MYSQL(table 't' query 'SELECT 1')", "TABLE and QUERY cannot be given together"),
     ("MYSQL(query 'SELECT 1' where 'id=10')", "WHERE goes into QUERY itself"),
     ("CLICKHOUSE(host 'there' port 9000 secure 1 table 'ids')", "use PORT 8123, or 8443 with SECURE 1"),
@@ -166,6 +178,34 @@ fn sources_mean_the_same_in_both() {
         let from_xml = xml((in_xml, "<hashed/>")).unwrap_or_else(|e| panic!("{in_xml}\n{e}"));
         let spelled = |sql: &str| parse_create(sql).unwrap().definition;
         assert!(spelled(&from_ddl).is_same_as(&spelled(&from_xml)), "{from_ddl}\n{from_xml}");
+    }
+}
+
+/// Collections are for ClickHouse's tables, too, which have parameters that dictionaries have not.
+#[test]
+fn collections_of_tables_are_collections_of_dictionaries() {
+    let server = [("user", "myuser"), ("password", "mypass"), ("host", "127.0.0.1"), ("database", "test")];
+    for (kind, port, others) in [
+        ("MYSQL", "3306", &["connection_pool_size", "on_duplicate_clause", "replace_query"][..]),
+        ("POSTGRESQL", "5432", &["on_conflict", "use_table_cache"][..]),
+    ] {
+        let collections = Collections::default();
+        let sql = format!(
+            "CREATE DICTIONARY dict (A Int64, B String) PRIMARY KEY A SOURCE({kind}(NAME mine TABLE 'source')) \
+             LIFETIME(MIN 1 MAX 2) LAYOUT(HASHED())"
+        );
+        let completed = |parameters: &[&str]| {
+            let ones = parameters.iter().map(|name| (*name, "1"));
+            let all = server.into_iter().chain([("port", port)]).chain(ones);
+            collections.set("mine", Some(all.map(|(name, value)| (name.into(), value.into())).collect()));
+            parse_create(&sql).unwrap().definition.completed(&collections)
+        };
+        let definition = completed(others).unwrap_or_else(|e| panic!("{kind}\n{e}"));
+        assert_eq!(definition.source.parameter("DB"), Some("test"));
+        let error = completed(&["nosuch"]).unwrap_err();
+        assert_eq!(error.code(), 115, "{error}");
+        let error = completed(&["addresses_expr"]).unwrap_err();
+        assert!(error.message().contains("ADDRESSES_EXPR is not read here"), "{error}");
     }
 }
 

@@ -43,6 +43,8 @@ pub(crate) struct SourceKind {
     pub parameters: Parameters,
     /// Whether NAME may name a collection of its parameters.
     pub takes_collections: bool,
+    /// ClickHouse's parameters of tables, not of dictionaries, that a collection for both may have: they are dropped.
+    pub ignored_of_collections: &'static [&'static str],
     /// Whether SETTINGS of a dictionary are those of queries in ClickHouse.
     pub heeds_settings: bool,
     /// Checks the parameters against each other, and sets defaults that depend on other parameters.
@@ -80,6 +82,7 @@ impl SourceKind {
             name,
             parameters: Parameters { groups, ignored: &[], refused: &[] },
             takes_collections: false,
+            ignored_of_collections: &[],
             heeds_settings: false,
             complete: |_| Ok(()),
             fits: |_| Ok(()),
