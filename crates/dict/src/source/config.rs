@@ -119,7 +119,7 @@ impl SourceConfig {
 
     /// Refuses a layout that the source cannot fill.
     pub(crate) fn check_layout(&self, layout: &Layout) -> Result<(), DictError> {
-        (self.kind.fits)(layout)
+        self.values().map_or(Ok(()), |values| (self.kind.fits)(values, layout))
     }
 
     /// Checks the source against the columns it has to give.

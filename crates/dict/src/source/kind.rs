@@ -50,7 +50,7 @@ pub(crate) struct SourceKind {
     /// Checks the parameters against each other, and sets defaults that depend on other parameters.
     pub complete: fn(&mut Values) -> Result<(), DictError>,
     /// Refuses layouts that the source cannot fill.
-    pub fits: fn(&Layout) -> Result<(), DictError>,
+    pub fits: fn(&Values, &Layout) -> Result<(), DictError>,
     /// Checks the parameters against the columns that the source has to give.
     pub validate: fn(&Values, &Structure) -> Result<(), DictError>,
     /// What `system.dictionaries` shows as the source; no secrets.
@@ -85,7 +85,7 @@ impl SourceKind {
             ignored_of_collections: &[],
             heeds_settings: false,
             complete: |_| Ok(()),
-            fits: |_| Ok(()),
+            fits: |_, _| Ok(()),
             validate: |_, _| Ok(()),
             describe,
             is_own: |_| false,
