@@ -301,9 +301,9 @@ fn refusals_name_the_clause_and_what_is_allowed() {
         ("SSD_CACHE(PATH 'p')", "CACHE(SIZE_IN_CELLS 0)", 36, &["SIZE_IN_CELLS", "from 1"]),
         (
             "SQLITE(PATH 'x' TABLE 't')",
-            "CASSANDRA(HOST 'h')",
+            "NOSUCH(HOST 'h')",
             137,
-            &["SOURCE", "CASSANDRA", "SQLITE, POSTGRESQL, MYSQL", "EXECUTABLE"],
+            &["SOURCE", "NOSUCH", "SQLITE, POSTGRESQL, MYSQL", "EXECUTABLE"],
         ),
         ("TABLE 't'", "", 36, &["SOURCE(SQLITE)", "TABLE or QUERY"]),
         ("TABLE 't'", "TABLE 't' QUERY 'q'", 36, &["cannot be given together"]),

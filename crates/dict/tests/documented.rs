@@ -116,11 +116,14 @@ const SOURCES: &[(&str, &str)] = &[
 
 /// A source, and what its refusal says.
 const REFUSED: &[(&str, &str)] = &[
-    ("ODBC(connection_string 'DSN=mine' table 'goods')", "unknown dictionary source type ODBC; allowed are"),
-    ("CASSANDRA(host 'localhost' port 9042)", "unknown dictionary source type CASSANDRA; allowed are"),
+    (
+        "ODBC(connection_string 'DSN=mine' table 'goods')",
+        "Granary does not have ClickHouse's ODBC; allowed are",
+    ),
+    ("CASSANDRA(host 'localhost' port 9042)", "Granary does not have ClickHouse's CASSANDRA; allowed are"),
     (
         "YTSAURUS(http_proxy_urls 'http://h' cypress_path '//x')",
-        "unknown dictionary source type YTSAURUS; allowed",
+        "Granary does not have ClickHouse's YTSAURUS; allowed",
     ),
     (
         "MYSQL(host 'localhost' socket '/run/mysql.sock' table 't')",
@@ -246,6 +249,21 @@ fn what_is_not_there_is_refused() {
         let error = ddl((source, "HASHED()")).expect_err(source);
         assert!(error.message().contains(words), "{source}\n{error}");
     }
+}
+
+#[test]
+fn layouts_of_models_are_refused() {
+    for (in_ddl, in_xml) in [("NAIVE_BAYES()", "<naive_bayes/>"), ("XGBOOST()", "<xgboost/>")] {
+        for error in [ddl((SOURCE.0, in_ddl)).unwrap_err(), xml((SOURCE.1, in_xml)).unwrap_err()] {
+            let name = in_ddl.trim_end_matches("()");
+            assert_eq!(error.code(), 48, "{error}");
+            assert!(
+                error.message().contains(&format!("does not have ClickHouse's {name}; allowed are")),
+                "{error}"
+            );
+        }
+    }
+    assert_eq!(ddl((SOURCE.0, "NOSUCH()")).unwrap_err().code(), 137);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::{SourceFactory, select};
 use crate::config::{Layout, Parameter, Parameters, Values};
 use crate::definition::{Definition, Structure};
 use crate::environment::Environment;
-use crate::error::{Code, DictError, built_without};
+use crate::error::{Code, DictError, built_without, only_in_clickhouse};
 use std::time::Duration;
 
 /// All kinds of sources, in the order in which errors list them.
@@ -35,6 +35,9 @@ const OPTIONAL: [(&str, &str); 4] = [
     ("YAMLREGEXPTREE", "full-load"),
     ("NULL", "full-load"),
 ];
+
+/// ClickHouse's kinds that Granary does not have.
+const ONLY_IN_CLICKHOUSE: [&str; 4] = ["ODBC", "JDBC", "CASSANDRA", "YTSAURUS"];
 
 /// A kind of source: its name, its parameters, and how it is opened.
 pub(crate) struct SourceKind {
@@ -104,7 +107,7 @@ impl SourceKind {
     /// The kind of this name.
     ///
     /// # Errors
-    /// `SUPPORT_IS_DISABLED` if the program was built without it, `UNKNOWN_ELEMENT_IN_CONFIG` lists the names that
+    /// `SUPPORT_IS_DISABLED` if the program was built without it, `NOT_IMPLEMENTED` if only ClickHouse has it; `UNKNOWN_ELEMENT_IN_CONFIG` lists the names that
     /// there are.
     pub fn named(name: &str) -> Result<&'static SourceKind, DictError> {
         if let Some(kind) = KINDS.iter().find(|kind| kind.name == name) {
@@ -115,6 +118,9 @@ impl SourceKind {
         }
         let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
         let names = names.join(", ");
+        if ONLY_IN_CLICKHOUSE.contains(&name) {
+            return Err(only_in_clickhouse("SOURCE", name, &names));
+        }
         Err(DictError::new(
             Code::UnknownElementInConfig,
             format!("SOURCE: unknown dictionary source type {name}; allowed are {names}"),
