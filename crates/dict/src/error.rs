@@ -228,6 +228,12 @@ pub(crate) fn built_without(clause: &str, name: &str, feature: &str) -> DictErro
     DictError::new(Code::SupportIsDisabled, text)
 }
 
+/// The error for a source or a layout of ClickHouse that Granary does not have.
+pub(crate) fn only_in_clickhouse(clause: &str, name: &str, allowed: &str) -> DictError {
+    let text = format!("{clause}: Granary does not have ClickHouse's {name}; allowed are {allowed}");
+    DictError::new(Code::NotImplemented, text)
+}
+
 impl DictError {
     /// `message` is a sentence without its full stop.
     pub fn new(kind: Code, message: impl Into<String>) -> Self {

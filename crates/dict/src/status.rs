@@ -140,8 +140,12 @@ pub enum LoadState {
     Loading,
     /// The rows could not be read.
     Failed,
+    /// The rows could not be read, and are being read again.
+    FailedAndReloading,
     /// The dictionary works.
     Loaded,
+    /// The dictionary works, and all rows are being read anew.
+    LoadedAndReloading,
 }
 
 impl LoadState {
@@ -151,8 +155,15 @@ impl LoadState {
             LoadState::NotLoaded => "NOT_LOADED",
             LoadState::Loading => "LOADING",
             LoadState::Failed => "FAILED",
+            LoadState::FailedAndReloading => "FAILED_AND_RELOADING",
             LoadState::Loaded => "LOADED",
+            LoadState::LoadedAndReloading => "LOADED_AND_RELOADING",
         }
+    }
+
+    /// Whether there are no rows to be shown because they could not be read.
+    pub fn is_failed(self) -> bool {
+        matches!(self, LoadState::Failed | LoadState::FailedAndReloading)
     }
 }
 

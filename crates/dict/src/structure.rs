@@ -4,8 +4,8 @@ use crate::config::{KeyForm, Layout, LayoutKind};
 use crate::definition::{Attribute, Key, KeyColumn, Lifetime, ObjectId, Structure};
 use crate::error::{Code, DictError};
 
-/// Splits the columns into key and attributes. A simple layout with several key columns is complex, as in ClickHouse;
-/// with one, the column is a UInt64, whatever its declared type.
+/// Splits the columns into key and attributes. The only key column of a simple layout is a UInt64, whatever its declared
+/// type; several make a complex key, which FLAT, the one layout that stays simple with them, then refuses.
 pub(crate) fn from_columns(
     columns: Vec<Attribute>,
     key_names: &[String],

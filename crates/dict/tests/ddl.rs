@@ -301,9 +301,9 @@ fn refusals_name_the_clause_and_what_is_allowed() {
         ("SSD_CACHE(PATH 'p')", "CACHE(SIZE_IN_CELLS 0)", 36, &["SIZE_IN_CELLS", "from 1"]),
         (
             "SQLITE(PATH 'x' TABLE 't')",
-            "CASSANDRA(HOST 'h')",
+            "NOSUCH(HOST 'h')",
             137,
-            &["SOURCE", "CASSANDRA", "SQLITE, POSTGRESQL, MYSQL", "EXECUTABLE"],
+            &["SOURCE", "NOSUCH", "SQLITE, POSTGRESQL, MYSQL", "EXECUTABLE"],
         ),
         ("TABLE 't'", "", 36, &["SOURCE(SQLITE)", "TABLE or QUERY"]),
         ("TABLE 't'", "TABLE 't' QUERY 'q'", 36, &["cannot be given together"]),
@@ -521,6 +521,53 @@ fn xml_refusals() {
     assert!(parse_xml("<clickhouse/>").unwrap().is_empty());
     let deep = "<a>".repeat(1000);
     assert_eq!(parse_xml(&deep).unwrap_err().code(), 62);
+}
+
+#[test]
+fn a_key_of_xml_is_for_layouts_that_have_one() {
+    for (layout, complex) in [
+        ("flat", "complex_key_hashed"),
+        ("hashed", "complex_key_hashed"),
+        ("sparse_hashed", "complex_key_sparse_hashed"),
+        ("hashed_array", "complex_key_hashed_array"),
+        ("range_hashed", "complex_key_range_hashed"),
+        ("direct", "complex_key_direct"),
+        ("cache", "complex_key_cache"),
+        ("ssd_cache", "complex_key_ssd_cache"),
+    ] {
+        let parameters = match layout {
+            "cache" => "<size_in_cells>8</size_in_cells>",
+            "ssd_cache" => "<path>/p</path>",
+            _ => "",
+        };
+        let lifetime = if layout == "direct" { "" } else { "<lifetime>1</lifetime>" };
+        let bound = |name: &str| format!("<range_{name}><name>{name}</name></range_{name}>");
+        let bounds = if layout == "range_hashed" { bound("min") + &bound("max") } else { String::new() };
+        let column = |name: &str, data_type: &str| {
+            format!("<attribute><name>{name}</name><type>{data_type}</type></attribute>")
+        };
+        let document = |layout: &str, columns: &str| {
+            format!(
+                "<clickhouse><dictionary><name>d</name><structure><key>{columns}</key>{bounds}<attribute><name>v</name>\
+                 <type>String</type><null_value/></attribute></structure><source><file><path>a</path><format>CSV</format>\
+                 </file></source><layout><{layout}>{parameters}</{layout}></layout>{lifetime}</dictionary></clickhouse>"
+            )
+        };
+        // '007' and '7' would be one key if they were read as numbers.
+        for columns in
+            [column("code", "String"), column("id", "UInt64"), column("a", "UInt64") + &column("b", "String")]
+        {
+            let error = parse_xml(&document(layout, &columns)).unwrap_err();
+            assert_eq!(error.code(), 1, "{layout}: {error}");
+            let words = format!("'key' is not supported for dictionary of layout '{layout}'");
+            assert!(error.message().contains(&words), "{error}");
+            assert!(error.message().contains(&format!("<key> is for {complex}")), "{error}");
+            assert!(matches!(
+                parse_xml(&document(complex, &columns)).unwrap()[0].structure.key,
+                Key::Complex(_)
+            ));
+        }
+    }
 }
 
 #[test]

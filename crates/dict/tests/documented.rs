@@ -1,7 +1,7 @@
 //! The examples of ClickHouse's documentation of dictionaries: each kind of clause means the same in DDL and in XML, or
 //! is refused by a text that says what to do.
 
-use granary_dict::{DictError, parse_create, parse_xml};
+use granary_dict::{Collections, DictError, parse_create, parse_xml};
 
 const KEY: &str = "<id><name>id</name></id>";
 const ATTRIBUTE: &str = "<attribute><name>v</name><type>String</type><null_value/></attribute>";
@@ -71,6 +71,12 @@ const SOURCES: &[(&str, &str)] = &[
          <fail_on_connection_loss>true</fail_on_connection_loss></mysql>",
     ),
     (
+        "MYSQL(port 3306 user 'u' db 'd' table 't' replica(host 'h' priority 1 enable_compression 1) \
+         enable_compression 1 connection_pool_size 8)",
+        "<mysql><port>3306</port><user>u</user><db>d</db><table>t</table><replica><host>h</host><priority>1</priority>\
+         <enable_compression>1</enable_compression></replica><enable_compression>1</enable_compression></mysql>",
+    ),
+    (
         "CLICKHOUSE(host 'there' port 8443 user 'default' password '' db 'default' table 'ids' where 'id=10' secure 1 \
          update_field 'added_time' update_lag 15)",
         "<clickhouse><host>there</host><port>8443</port><user>default</user><password></password><db>default</db>\
@@ -110,16 +116,25 @@ const SOURCES: &[(&str, &str)] = &[
 
 /// A source, and what its refusal says.
 const REFUSED: &[(&str, &str)] = &[
-    ("ODBC(connection_string 'DSN=mine' table 'goods')", "unknown dictionary source type ODBC; allowed are"),
-    ("CASSANDRA(host 'localhost' port 9042)", "unknown dictionary source type CASSANDRA; allowed are"),
+    (
+        "ODBC(connection_string 'DSN=mine' table 'goods')",
+        "Granary does not have ClickHouse's ODBC; allowed are",
+    ),
+    ("CASSANDRA(host 'localhost' port 9042)", "Granary does not have ClickHouse's CASSANDRA; allowed are"),
     (
         "YTSAURUS(http_proxy_urls 'http://h' cypress_path '//x')",
-        "unknown dictionary source type YTSAURUS; allowed",
+        "Granary does not have ClickHouse's YTSAURUS; allowed",
     ),
     (
         "MYSQL(host 'localhost' socket '/run/mysql.sock' table 't')",
         "SOCKET is not read here; give HOST and PORT",
     ),
+    (
+        "MYSQL(addresses_expr 'h{1,2}:3306' table 't')",
+        "ADDRESSES_EXPR is not read here; give HOST, or REPLICA",
+    ),
+    ("MYSQL(table 't' on_duplicate_clause 1)", "unknown parameter ON_DUPLICATE_CLAUSE"),
+    ("POSTGRESQL(table 't' on_conflict 'DO NOTHING')", "unknown parameter ON_CONFLICT"),
     ("MYSQL(table 't' query 'SELECT 1')", "TABLE and QUERY cannot be given together"),
     ("MYSQL(query 'SELECT 1' where 'id=10')", "WHERE goes into QUERY itself"),
     ("CLICKHOUSE(host 'there' port 9000 secure 1 table 'ids')", "use PORT 8123, or 8443 with SECURE 1"),
@@ -162,10 +177,69 @@ fn layouts_mean_the_same_in_both() {
 #[test]
 fn sources_mean_the_same_in_both() {
     for (in_ddl, in_xml) in SOURCES {
-        let from_ddl = ddl((in_ddl, "HASHED()")).unwrap_or_else(|e| panic!("{in_ddl}\n{e}"));
-        let from_xml = xml((in_xml, "<hashed/>")).unwrap_or_else(|e| panic!("{in_xml}\n{e}"));
+        // The programs of a pool answer keys, and have no rows to be held.
+        let (layout, element) = match in_ddl.starts_with("EXECUTABLE_POOL") {
+            true => ("CACHE(SIZE_IN_CELLS 8)", "<cache><size_in_cells>8</size_in_cells></cache>"),
+            false => ("HASHED()", "<hashed/>"),
+        };
+        let from_ddl = ddl((in_ddl, layout)).unwrap_or_else(|e| panic!("{in_ddl}\n{e}"));
+        let from_xml = xml((in_xml, element)).unwrap_or_else(|e| panic!("{in_xml}\n{e}"));
         let spelled = |sql: &str| parse_create(sql).unwrap().definition;
         assert!(spelled(&from_ddl).is_same_as(&spelled(&from_xml)), "{from_ddl}\n{from_xml}");
+    }
+}
+
+/// Collections are for ClickHouse's tables, too, which have parameters that dictionaries have not.
+#[test]
+fn collections_of_tables_are_collections_of_dictionaries() {
+    let server = [("user", "myuser"), ("password", "mypass"), ("host", "127.0.0.1"), ("database", "test")];
+    for (kind, port, others) in [
+        ("MYSQL", "3306", &["connection_pool_size", "on_duplicate_clause", "replace_query"][..]),
+        ("POSTGRESQL", "5432", &["on_conflict", "use_table_cache"][..]),
+    ] {
+        let collections = Collections::default();
+        let sql = format!(
+            "CREATE DICTIONARY dict (A Int64, B String) PRIMARY KEY A SOURCE({kind}(NAME mine TABLE 'source')) \
+             LIFETIME(MIN 1 MAX 2) LAYOUT(HASHED())"
+        );
+        let completed = |parameters: &[&str]| {
+            let ones = parameters.iter().map(|name| (*name, "1"));
+            let all = server.into_iter().chain([("port", port)]).chain(ones);
+            collections.set("mine", Some(all.map(|(name, value)| (name.into(), value.into())).collect()));
+            parse_create(&sql).unwrap().definition.completed(&collections)
+        };
+        let definition = completed(others).unwrap_or_else(|e| panic!("{kind}\n{e}"));
+        assert_eq!(definition.source.parameter("DB"), Some("test"));
+        let error = completed(&["nosuch"]).unwrap_err();
+        assert_eq!(error.code(), 115, "{error}");
+        let error = completed(&["addresses_expr"]).unwrap_err();
+        assert!(error.message().contains("ADDRESSES_EXPR is not read here"), "{error}");
+    }
+}
+
+/// All queries would fail.
+#[test]
+fn sources_that_answer_keys_only_fill_no_layout_that_holds_all_rows() {
+    for (in_ddl, in_xml, words) in [
+        (
+            "EXECUTABLE_POOL(command 'cat' format 'TabSeparated')",
+            "<executable_pool><command>cat</command><format>TabSeparated</format></executable_pool>",
+            "EXECUTABLE_POOL cannot be read whole",
+        ),
+        (
+            "EXECUTABLE(command 'cat' format 'TabSeparated' implicit_key 1)",
+            "<executable><command>cat</command><format>TabSeparated</format><implicit_key>true</implicit_key></executable>",
+            "EXECUTABLE with IMPLICIT_KEY cannot be read whole",
+        ),
+    ] {
+        for (layout, element) in [("FLAT()", "<flat/>"), ("HASHED_ARRAY()", "<hashed_array/>")] {
+            for error in [ddl((in_ddl, layout)).unwrap_err(), xml((in_xml, element)).unwrap_err()] {
+                assert_eq!(error.code(), 1, "{error}");
+                assert!(error.message().contains(words), "{error}");
+            }
+        }
+        ddl((in_ddl, "DIRECT()")).unwrap();
+        xml((in_xml, "<direct/>")).unwrap();
     }
 }
 
@@ -175,6 +249,21 @@ fn what_is_not_there_is_refused() {
         let error = ddl((source, "HASHED()")).expect_err(source);
         assert!(error.message().contains(words), "{source}\n{error}");
     }
+}
+
+#[test]
+fn layouts_of_models_are_refused() {
+    for (in_ddl, in_xml) in [("NAIVE_BAYES()", "<naive_bayes/>"), ("XGBOOST()", "<xgboost/>")] {
+        for error in [ddl((SOURCE.0, in_ddl)).unwrap_err(), xml((SOURCE.1, in_xml)).unwrap_err()] {
+            let name = in_ddl.trim_end_matches("()");
+            assert_eq!(error.code(), 48, "{error}");
+            assert!(
+                error.message().contains(&format!("does not have ClickHouse's {name}; allowed are")),
+                "{error}"
+            );
+        }
+    }
+    assert_eq!(ddl((SOURCE.0, "NOSUCH()")).unwrap_err().code(), 137);
 }
 
 #[test]

@@ -143,10 +143,12 @@ fn a_reload_shows_the_old_rows_until_all_new_ones_are_there() {
     std::thread::scope(|scope| {
         let reload = scope.spawn(|| dictionary.reload());
         fake.await_waiting(1);
-        assert_eq!((look_up(&dictionary, [5]), dictionary.status().state), ([Some(50)], LoadState::Loaded));
+        let shown = (look_up(&dictionary, [5]), dictionary.status().state);
+        assert_eq!(shown, ([Some(50)], LoadState::LoadedAndReloading));
         fake.open_gate();
         reload.join().unwrap().unwrap();
     });
+    assert_eq!(dictionary.status().state, LoadState::Loaded);
     assert_eq!(look_up(&dictionary, [5]), [Some(51)]);
 }
 
@@ -311,7 +313,14 @@ fn a_source_that_failed_is_left_alone_for_a_while_unless_somebody_reloads() {
     assert_eq!(dictionary.get(&[0], &u64s([5])).unwrap_err().code(), 626);
     assert_eq!(fake.requests(), 2);
     fake.failing.store(0, SeqCst);
-    dictionary.reload().unwrap();
+    fake.close_gate();
+    std::thread::scope(|scope| {
+        let reload = scope.spawn(|| dictionary.reload());
+        fake.await_waiting(1);
+        assert_eq!(dictionary.status().state, LoadState::FailedAndReloading);
+        fake.open_gate();
+        reload.join().unwrap().unwrap();
+    });
     assert_eq!(look_up(&dictionary, [5]), [Some(50)]);
     assert_eq!(fake.requests(), 3);
 }

@@ -3,7 +3,7 @@
 use super::full_load::FullLoadLayout;
 use super::node::{Node, Settings, Value};
 use super::update::{EXPIRY_PARAMETERS, SOURCE_PARAMETERS, UpdateSettings};
-use crate::error::{Code, DictError, built_without};
+use crate::error::{Code, DictError, built_without, only_in_clickhouse};
 use crate::limits;
 use crate::types::DataType;
 use granary_cache::Compression;
@@ -73,6 +73,8 @@ const DEFAULT_FILE_SIZE: u64 = 4 << 30;
 const DEFAULT_BLOCK_SIZE: u64 = 4096;
 const DEFAULT_MEMORY_CACHE_SIZE: u64 = 16 << 20;
 const ALLOWED: &str = "SSD_CACHE, CACHE, DIRECT, HASHED, SPARSE_HASHED, HASHED_ARRAY, RANGE_HASHED, each also behind COMPLEX_KEY_, FLAT, IP_TRIE, POLYGON, POLYGON_SIMPLE, POLYGON_INDEX_EACH, POLYGON_INDEX_CELL and REGEXP_TREE";
+/// ClickHouse's layouts that hold a trained model.
+const ONLY_IN_CLICKHOUSE: [&str; 2] = ["NAIVE_BAYES", "XGBOOST"];
 
 const SSD_PARAMETERS: &[&str] = &[
     "BLOCK_SIZE",
@@ -112,15 +114,7 @@ impl Layout {
             "DIRECT" => (LayoutKind::Direct, settings(&[SOURCE_PARAMETERS])?),
             _ => {
                 let (form, settings) = FullLoadLayout::from_node(node, name, key_form, parameters)?
-                    .ok_or_else(|| {
-                        DictError::new(
-                            Code::UnknownElementInConfig,
-                            format!(
-                                "LAYOUT: unknown dictionary layout type {}; allowed are {ALLOWED}",
-                                node.name
-                            ),
-                        )
-                    })?;
+                    .ok_or_else(|| unknown(&node.name))?;
                 if !cfg!(feature = "full-load") {
                     return Err(built_without("LAYOUT", &node.name, "full-load"));
                 }
@@ -150,6 +144,14 @@ impl Layout {
             (KeyForm::Complex, LayoutKind::Memory { .. }) => "COMPLEX_KEY_CACHE",
             (KeyForm::Complex, LayoutKind::Direct) => "COMPLEX_KEY_DIRECT",
             (key_form, LayoutKind::FullLoad(form)) => form.name(key_form),
+        }
+    }
+
+    /// The name of the layout with a tuple for its key. FLAT has none: HASHED is the nearest that has.
+    pub(crate) fn complex_name(&self) -> &'static str {
+        match self.kind {
+            LayoutKind::FullLoad(FullLoadLayout::Flat) => "COMPLEX_KEY_HASHED",
+            _ => Layout { key_form: KeyForm::Complex, ..self.clone() }.name(),
         }
     }
 
@@ -220,6 +222,16 @@ impl Layout {
             format!("FILE_SIZE * MAX_PARTITIONS_COUNT must be at most {}", limits::FILE_BYTES_MAX),
         )?;
         check(!ssd.path.is_empty(), "PATH is required".into())
+    }
+}
+
+fn unknown(name: &str) -> DictError {
+    match ONLY_IN_CLICKHOUSE.contains(&name) {
+        true => only_in_clickhouse("LAYOUT", name, ALLOWED),
+        false => DictError::new(
+            Code::UnknownElementInConfig,
+            format!("LAYOUT: unknown dictionary layout type {name}; allowed are {ALLOWED}"),
+        ),
     }
 }
 

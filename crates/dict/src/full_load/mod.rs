@@ -214,11 +214,14 @@ impl FullLoad {
 
     fn state(&self) -> LoadState {
         let loads = lock(&self.loads);
-        match self.snapshot().is_some() {
-            true => LoadState::Loaded,
-            false if loads.is_under_way() => LoadState::Loading,
-            false if loads.failure.is_some() => LoadState::Failed,
-            false => LoadState::NotLoaded,
+        let has_failed = loads.failure.is_some();
+        match (self.snapshot().is_some(), loads.is_under_way()) {
+            (true, true) => LoadState::LoadedAndReloading,
+            (true, false) => LoadState::Loaded,
+            (false, true) if has_failed => LoadState::FailedAndReloading,
+            (false, true) => LoadState::Loading,
+            (false, false) if has_failed => LoadState::Failed,
+            (false, false) => LoadState::NotLoaded,
         }
     }
 

@@ -60,8 +60,11 @@ impl SourceConfig {
         let mut nodes: Vec<Node> = written.iter().filter(|node| node.name != NAME).cloned().collect();
         let kept = collections.get(collection)?;
         let kept = kept.iter().map(|(name, value)| Node::text(&plain(&name.to_uppercase()), value));
-        let kept: Vec<Node> =
-            kept.filter(|kept| !nodes.iter().any(|node| plain(&node.name) == kept.name)).collect();
+        let is_needed = |kept: &Node| {
+            !self.kind.ignored_of_collections.contains(&kept.name.as_str())
+                && !nodes.iter().any(|node| plain(&node.name) == kept.name)
+        };
+        let kept: Vec<Node> = kept.filter(is_needed).collect();
         nodes.extend(kept);
         let values = read(self.kind, &nodes)
             .map_err(|error| error.within(format_args!("With the named collection {collection}")))?;
@@ -116,7 +119,7 @@ impl SourceConfig {
 
     /// Refuses a layout that the source cannot fill.
     pub(crate) fn check_layout(&self, layout: &Layout) -> Result<(), DictError> {
-        (self.kind.fits)(layout)
+        self.values().map_or(Ok(()), |values| (self.kind.fits)(values, layout))
     }
 
     /// Checks the source against the columns it has to give.

@@ -5,7 +5,7 @@ use super::{SourceFactory, select};
 use crate::config::{Layout, Parameter, Parameters, Values};
 use crate::definition::{Definition, Structure};
 use crate::environment::Environment;
-use crate::error::{Code, DictError, built_without};
+use crate::error::{Code, DictError, built_without, only_in_clickhouse};
 use std::time::Duration;
 
 /// All kinds of sources, in the order in which errors list them.
@@ -36,6 +36,9 @@ const OPTIONAL: [(&str, &str); 4] = [
     ("NULL", "full-load"),
 ];
 
+/// ClickHouse's kinds that Granary does not have.
+const ONLY_IN_CLICKHOUSE: [&str; 4] = ["ODBC", "JDBC", "CASSANDRA", "YTSAURUS"];
+
 /// A kind of source: its name, its parameters, and how it is opened.
 pub(crate) struct SourceKind {
     /// The name in DDL; in small letters, that of the element in XML.
@@ -43,12 +46,14 @@ pub(crate) struct SourceKind {
     pub parameters: Parameters,
     /// Whether NAME may name a collection of its parameters.
     pub takes_collections: bool,
+    /// ClickHouse's parameters of tables, not of dictionaries, that a collection for both may have: they are dropped.
+    pub ignored_of_collections: &'static [&'static str],
     /// Whether SETTINGS of a dictionary are those of queries in ClickHouse.
     pub heeds_settings: bool,
     /// Checks the parameters against each other, and sets defaults that depend on other parameters.
     pub complete: fn(&mut Values) -> Result<(), DictError>,
     /// Refuses layouts that the source cannot fill.
-    pub fits: fn(&Layout) -> Result<(), DictError>,
+    pub fits: fn(&Values, &Layout) -> Result<(), DictError>,
     /// Checks the parameters against the columns that the source has to give.
     pub validate: fn(&Values, &Structure) -> Result<(), DictError>,
     /// What `system.dictionaries` shows as the source; no secrets.
@@ -80,9 +85,10 @@ impl SourceKind {
             name,
             parameters: Parameters { groups, ignored: &[], refused: &[] },
             takes_collections: false,
+            ignored_of_collections: &[],
             heeds_settings: false,
             complete: |_| Ok(()),
-            fits: |_| Ok(()),
+            fits: |_, _| Ok(()),
             validate: |_, _| Ok(()),
             describe,
             is_own: |_| false,
@@ -101,7 +107,7 @@ impl SourceKind {
     /// The kind of this name.
     ///
     /// # Errors
-    /// `SUPPORT_IS_DISABLED` if the program was built without it, `UNKNOWN_ELEMENT_IN_CONFIG` lists the names that
+    /// `SUPPORT_IS_DISABLED` if the program was built without it, `NOT_IMPLEMENTED` if only ClickHouse has it; `UNKNOWN_ELEMENT_IN_CONFIG` lists the names that
     /// there are.
     pub fn named(name: &str) -> Result<&'static SourceKind, DictError> {
         if let Some(kind) = KINDS.iter().find(|kind| kind.name == name) {
@@ -112,6 +118,9 @@ impl SourceKind {
         }
         let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
         let names = names.join(", ");
+        if ONLY_IN_CLICKHOUSE.contains(&name) {
+            return Err(only_in_clickhouse("SOURCE", name, &names));
+        }
         Err(DictError::new(
             Code::UnknownElementInConfig,
             format!("SOURCE: unknown dictionary source type {name}; allowed are {names}"),

@@ -35,22 +35,29 @@ pub(super) const fn parameters(
     ]
 }
 
-/// REPLICA(..), a server with the same rows: parameters that it lacks are those of the source. Replicas of a smaller
-/// PRIORITY are asked first, those of the same one in their order.
-pub(super) const REPLICAS: &[Parameter] = &[Parameter::new(
-    "REPLICA",
-    ValueType::Groups(&Parameters::of(&[&[
-        HOST.or_outside().printed(Printed::Always),
-        Parameter::number("PORT", 1, u16::MAX as u64).or_outside().printed(Printed::Always),
-        USER.or_outside(),
-        PASSWORD.or_outside(),
-        Parameter::number(PRIORITY, 0, u32::MAX as u64).or("0").printed(Printed::Always),
-    ]])),
-)];
+/// The parameter in which ClickHouse's collections may have the servers.
+pub(super) const NO_ADDRESSES: (&str, &str) =
+    ("ADDRESSES_EXPR", "is not read here; give HOST, or REPLICA(HOST '..') for each server");
+const REPLICA: &str = "REPLICA";
+
+/// The parameters of a REPLICA. Those that it lacks are those of the source.
+pub(super) const REPLICA_PARAMETERS: Parameters = Parameters::of(&[&[
+    HOST.or_outside().printed(Printed::Always),
+    Parameter::number("PORT", 1, u16::MAX as u64).or_outside().printed(Printed::Always),
+    USER.or_outside(),
+    PASSWORD.or_outside(),
+    Parameter::number(PRIORITY, 0, u32::MAX as u64).or("0").printed(Printed::Always),
+]]);
+
+/// REPLICA(..), a server with the same rows. Replicas of a smaller PRIORITY are asked first, those of the same one in
+/// their order.
+pub(super) const fn replicas(parameters: &'static Parameters) -> Parameter {
+    Parameter::new(REPLICA, ValueType::Groups(parameters))
+}
 
 /// Puts replicas in the order in which they are asked.
 pub(super) fn sort_replicas(values: &mut Values) -> Result<(), DictError> {
-    values.groups_mut(REPLICAS[0].name).sort_by_key(|replica| replica.number(PRIORITY));
+    values.groups_mut(REPLICA).sort_by_key(|replica| replica.number(PRIORITY));
     Ok(())
 }
 
@@ -70,7 +77,7 @@ impl Server {
     pub fn all(values: &Values) -> Vec<Server> {
         let database = values.text("DB");
         let replica = |replica| Server { database: database.to_string(), ..Server::of(replica) };
-        match values.groups(REPLICAS[0].name) {
+        match values.groups(REPLICA) {
             [] => vec![Server::of(values)],
             replicas => replicas.iter().map(replica).collect(),
         }

@@ -3,7 +3,7 @@
 mod tree;
 
 use self::tree::{Variables, XmlElement, read_tree};
-use crate::config::{Layout, LayoutKind};
+use crate::config::{KeyForm, Layout, LayoutKind};
 use crate::definition::{
     Attribute, Definition, Hierarchy, Injectivity, Key, Lifetime, Literal, ObjectId, Structure,
 };
@@ -164,13 +164,21 @@ fn keyed(element: &XmlElement, layout: &Layout, attributes: Vec<Attribute>) -> R
         (Some(id), None) => {
             let name = id.required("name")?.text.trim().to_string();
             match layout.key_form {
-                crate::config::KeyForm::Simple => Ok(Structure { key: Key::Simple { name }, attributes }),
-                crate::config::KeyForm::Complex => Err(DictError::definition(format!(
+                KeyForm::Simple => Ok(Structure { key: Key::Simple { name }, attributes }),
+                KeyForm::Complex => Err(DictError::definition(format!(
                     "<structure>: layout {} needs <key>, not <id>",
                     layout.name().to_lowercase()
                 ))),
             }
         }
+        (None, Some(_)) if layout.key_form == KeyForm::Simple => Err(DictError::new(
+            Code::UnsupportedMethod,
+            format!(
+                "'key' is not supported for dictionary of layout '{}': <structure> needs <id>; <key> is for {}",
+                layout.name().to_lowercase(),
+                layout.complex_name().to_lowercase()
+            ),
+        )),
         (None, Some(key)) => {
             let mut columns = read_attributes(key, NullValue::None)?;
             let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();

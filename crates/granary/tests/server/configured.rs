@@ -75,6 +75,12 @@ fn what_is_wrong_with_one_is_nothing_to_the_others_and_each_is_found_from_everyw
         row("", "works", "LOADED", 0),
     ];
     assert_eq!(told, wanted.concat());
+    // It takes its name in the database that keeps it.
+    for sql in ["CREATE TABLE works (x UInt8) ENGINE = Memory", "CREATE VIEW works AS SELECT 1"] {
+        let answer = served.post("/", sql.as_bytes());
+        let words = format!("already exists; {} describes it", file.display());
+        assert!(answer.status != 200 && answer.text().contains(&words), "{}", answer.text());
+    }
     // Names in the current database come first.
     served.sql(
         "CREATE DICTIONARY other.works (id UInt64, v String) PRIMARY KEY id SOURCE(CLICKHOUSE(QUERY 'SELECT 1 AS id, ''mine'' AS v')) \

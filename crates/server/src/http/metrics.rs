@@ -9,7 +9,7 @@ use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use granary_dict::{LoadState, Status};
+use granary_dict::Status;
 use granary_metrics::Latency;
 use granary_sql::{Error, Session};
 use prometheus_client::collector::Collector;
@@ -199,7 +199,7 @@ impl Collector for Dictionaries {
         let help = "1: can be asked; 0: could not be opened or loaded, or is unloaded";
         let mut family = encoder.encode_descriptor("dictionary_up", help, None, MetricType::Gauge)?;
         for (name, status) in &statuses {
-            let is_up = status.as_ref().is_some_and(|status| status.state != LoadState::Failed);
+            let is_up = status.as_ref().is_some_and(|status| !status.state.is_failed());
             let up = ConstGauge::new(i64::from(is_up));
             up.encode(family.encode_family(&[("dictionary", name.as_str())])?)?;
         }

@@ -15,7 +15,7 @@ use granary_dict::{Code, CreateDictionary, CreateMode, Definition, Dictionary, L
 
 use super::moves::{lock_all, opening_locks};
 use super::store::IntentKind;
-use super::{Catalogue, Entry, Failure, already_exists, open_entry, unknown_database};
+use super::{Catalogue, Entry, Failure, open_entry, unknown_database};
 
 /// How the files of a new dictionary relate to those of the one it replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl Catalogue {
     fn is_to_be_made(&self, there: Option<Noun>, mode: CreateMode, full_name: &FullName) -> Result<bool> {
         match (there, mode) {
             (Some(_), CreateMode::IfNotExists) => return Ok(false),
-            (Some(noun), CreateMode::Create) => return Err(already_exists(noun, full_name)),
+            (Some(noun), CreateMode::Create) => return Err(self.already_exists(noun, full_name)),
             (Some(Noun::Table), CreateMode::CreateOrReplace | CreateMode::Replace) => {
                 return Err(Error::incorrect_query(format!(
                     "{full_name} is a table: EXCHANGE TABLES or DROP TABLE makes room for a dictionary"

@@ -315,6 +315,18 @@ impl Catalogue {
         error.map_or(Ok(()), Err)
     }
 
+    /// The error for a name that is taken. It names the configuration file that describes the dictionary, if one does.
+    fn already_exists(&self, noun: Noun, name: &FullName) -> Error {
+        let origin = self.origins.of(&name.database, &name.name).filter(|origin| origin.is_described);
+        let origin = origin.map_or(String::new(), |origin| format!("; {} describes it", origin.path));
+        match noun {
+            Noun::Table => Error::table_already_exists(format!("Table {name} already exists{origin}")),
+            Noun::Dictionary => {
+                Error::dictionary_already_exists(format!("Dictionary {name} already exists{origin}"))
+            }
+        }
+    }
+
     /// CREATE DATABASE.
     pub fn create_database(&self, name: &str, if_exists: OnConflict) -> Result<()> {
         let _changing = self.changing();
@@ -344,14 +356,6 @@ fn opened(definition: Definition, environment: &Environment) -> Result<Arc<Dicti
     let dictionary = Arc::new(Dictionary::open(definition, environment)?);
     dictionary.watch();
     Ok(dictionary)
-}
-
-/// The error for a name that is taken.
-fn already_exists(noun: Noun, name: &FullName) -> Error {
-    match noun {
-        Noun::Table => Error::table_already_exists(format!("Table {name} already exists")),
-        Noun::Dictionary => Error::dictionary_already_exists(format!("Dictionary {name} already exists")),
-    }
 }
 
 fn not_found(dictionary: impl std::fmt::Display) -> Error {

@@ -9,10 +9,7 @@ use granary_dialect::statement::{Noun, OnConflict};
 use granary_dialect::{Error, FullName, Result};
 use granary_dict::{Definition, Dictionary};
 
-use super::{
-    CLOSE_PAUSE, Catalogue, Dictionaries, Entry, Failure, Unloaded, already_exists, open_entry,
-    unknown_database,
-};
+use super::{CLOSE_PAUSE, Catalogue, Dictionaries, Entry, Failure, Unloaded, open_entry, unknown_database};
 
 /// How long to wait for queries to release a dictionary that is to be closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -135,7 +132,7 @@ impl Catalogue {
                 let message = format!("{name} is a table, not a dictionary");
                 return Err(Error::incorrect_query(message));
             }
-            Some(noun) => return Err(already_exists(noun, name)),
+            Some(noun) => return Err(self.already_exists(noun, name)),
             None => {}
         }
         let Some(definition) = self.store.read_detached(name)? else {

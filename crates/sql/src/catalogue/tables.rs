@@ -5,7 +5,7 @@ use std::sync::Arc;
 use granary_dialect::statement::{Noun, OnConflict};
 use granary_dialect::{Error, FullName, Result};
 
-use super::{Catalogue, Entry, LocalTable, View, already_exists};
+use super::{Catalogue, Entry, LocalTable, View};
 
 impl Catalogue {
     /// CREATE TABLE.
@@ -21,7 +21,7 @@ impl Catalogue {
         let full_name = FullName::new(database, name);
         match (self.entry(database, name), if_exists) {
             (Some(_), OnConflict::Ignore) => Ok(()),
-            (Some(entry), OnConflict::Error) => Err(already_exists(entry.noun(), &full_name)),
+            (Some(entry), OnConflict::Error) => Err(self.already_exists(entry.noun(), &full_name)),
             (None, OnConflict::Ignore) if self.is_detached(&full_name) => Ok(()),
             (None, _) => {
                 self.check_not_detached(&full_name)?;

@@ -2,7 +2,7 @@
 
 use granary_dialect::statement::Name;
 use granary_dialect::{FullName, Result};
-use granary_dict::{Format, LoadState};
+use granary_dict::{Format, LayoutKind, LoadState};
 
 use crate::catalogue::{Catalogue, Entry};
 use crate::session::Session;
@@ -69,7 +69,12 @@ fn names_of(catalogue: &Catalogue, selects: impl Fn(&Entry) -> bool) -> Vec<Full
     names
 }
 
-/// Whether a dictionary has not been needed yet: it has nothing to reload.
+/// Whether a dictionary has nothing to reload: it has not been needed yet, or was unloaded. What was unloaded keeps its
+/// rows on SSD alone, and these are to be forgotten.
 fn is_unused(entry: &Entry) -> bool {
-    matches!(entry, Entry::Open(dictionary) if dictionary.status().state == LoadState::NotLoaded)
+    match entry {
+        Entry::Open(dictionary) => dictionary.status().state == LoadState::NotLoaded,
+        Entry::Unloaded(unloaded) => !matches!(unloaded.definition.layout.kind, LayoutKind::Ssd(_)),
+        Entry::Failed(_) | Entry::Table(_) => false,
+    }
 }

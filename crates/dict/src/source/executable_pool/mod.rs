@@ -9,7 +9,7 @@ use super::executable;
 use super::executable::command::{CommandLine, KeyEcho, Program};
 use super::format::names::{Format, read_some_format};
 use super::kind::{Opening, SourceKind};
-use crate::config::{Parameter, Values};
+use crate::config::{Layout, Parameter, Values};
 use crate::definition::Structure;
 use crate::error::DictError;
 use crate::limits;
@@ -38,7 +38,11 @@ const POOL: &[Parameter] = &[
 ];
 
 pub(super) const KIND: SourceKind =
-    SourceKind { validate, ..SourceKind::new("EXECUTABLE_POOL", &[PROGRAM, POOL], describe, open) };
+    SourceKind { fits, validate, ..SourceKind::new("EXECUTABLE_POOL", &[PROGRAM, POOL], describe, open) };
+
+fn fits(_values: &Values, layout: &Layout) -> Result<(), DictError> {
+    executable::needs_keys("EXECUTABLE_POOL", layout)
+}
 
 /// Reads the name of a format for programs that stay: one without a head, so that a stream of rows never begins anew.
 fn read_headless_format(source: &str, _parameter: &str, name: &str) -> Result<String, DictError> {

@@ -11,7 +11,7 @@ pub(super) const KIND: SourceKind = SourceKind { fits, ..SourceKind::new("NULL",
 
 struct Null;
 
-fn fits(layout: &Layout) -> Result<(), DictError> {
+fn fits(_values: &Values, layout: &Layout) -> Result<(), DictError> {
     match layout.kind {
         LayoutKind::FullLoad(_) => Ok(()),
         _ => {

@@ -13,12 +13,13 @@ use super::SourceFactory;
 use super::kind::{Opening, SourceKind};
 use super::replicas;
 use super::select::{self, SELECT, Select, UPDATES};
-use super::server::{self, REPLICAS, Server};
+use super::server::{self, REPLICA_PARAMETERS, Server};
 use super::tls::authorities;
 use crate::config::{Parameter, Values};
 use crate::error::DictError;
 
 const SERVER: &[Parameter] = &server::parameters("5432", "postgres", "postgres");
+const REPLICAS: &[Parameter] = &[server::replicas(&REPLICA_PARAMETERS)];
 /// By default the server's search path.
 const SCHEMA: &str = "SCHEMA";
 const NO_CLIENT_CERTIFICATE: &str =
@@ -27,6 +28,7 @@ const NO_CLIENT_CERTIFICATE: &str =
 pub(super) const KIND: SourceKind = SourceKind {
     takes_collections: true,
     complete,
+    ignored_of_collections: &["ON_CONFLICT", "USE_TABLE_CACHE"],
     ..SourceKind::new(
         "POSTGRESQL",
         &[SERVER, REPLICAS, &[Parameter::text(SCHEMA)], tls::PARAMETERS, SELECT, UPDATES],
@@ -35,6 +37,7 @@ pub(super) const KIND: SourceKind = SourceKind {
     )
     .ignoring(&["INVALIDATE_QUERY", "PRIORITY", "BACKGROUND_RECONNECT"])
     .refusing(&[
+        server::NO_ADDRESSES,
         ("SSLROOTCERT_PEM", "is not read here: name a file in SSLROOTCERT"),
         ("SSLCERT", NO_CLIENT_CERTIFICATE),
         ("SSLCERT_PEM", NO_CLIENT_CERTIFICATE),

@@ -14,7 +14,7 @@ pub(super) const KIND: SourceKind =
     SourceKind { fits, ..SourceKind::new("YAMLREGEXPTREE", &[PATH], describe, open) };
 
 /// Only REGEXP_TREE can hold the rules of a YAML file.
-fn fits(layout: &Layout) -> Result<(), DictError> {
+fn fits(_values: &Values, layout: &Layout) -> Result<(), DictError> {
     match layout.kind {
         LayoutKind::FullLoad(FullLoadLayout::RegexpTree) => Ok(()),
         _ => Err(DictError::bad_arguments(format!(

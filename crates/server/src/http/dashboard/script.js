@@ -264,14 +264,14 @@ const isOnFlash = d => d.type.startsWith("SSD");
 
 // How a dictionary is, in a word, and why if it is not well: with all of it, or in short beside the text of the error.
 function health(d) {
-  if (d.status === "FAILED") return { word: "FAILED", level: "bad", why: d.last_exception || "It could not be opened." };
+  if (d.status.startsWith("FAILED")) return { word: d.status, level: "bad", why: d.last_exception || "It could not be opened." };
   if (d.error_count > 0) {
     const short = `the source failed ${d.error_count > 1 ? `${count(d.error_count)} times in a row` : "once"}`;
     return { word: "source fails", level: "bad", short, why: `${short}: ${d.last_exception}` };
   }
   // Whoever looks for changes (UPDATE_FIELD) counts no failures.
   if (d.last_exception) return { word: `${d.status}, with an error`, level: "warn", why: d.last_exception };
-  return { word: d.status, level: d.status === "LOADED" ? "good" : "idle", why: "" };
+  return { word: d.status, level: d.status.startsWith("LOADED") ? "good" : "idle", why: "" };
 }
 function pill({ word, level }) { return element("span", word, `pill ${level}`); }
 
