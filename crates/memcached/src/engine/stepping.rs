@@ -6,10 +6,10 @@ use super::connections::Peer;
 use super::dumping::Dump;
 use super::pending::Queue;
 use super::session::{Output, Session, WriteStall};
+use super::since_reset::Since;
 use super::stats::Flush;
 use crate::commands::{self, StoreOutcome};
-use crate::counters::Counters;
-use crate::protocol::{Exptime, OnTooLarge, Request, Step, WithCas, keys_from, reply};
+use crate::protocol::{BAD_EXPTIME, Exptime, OnTooLarge, Request, Step, WithCas, keys_from, reply};
 use crate::store::{Fetching, KeyVersion, NoRoom};
 use std::sync::Arc;
 
@@ -167,9 +167,9 @@ impl Engine {
                 Some(dump) => return StepOutcome::Dump(dump),
                 None => reply::line(out, "BUSY currently processing crawler request"),
             },
-            Request::Stats(group) => self.shared.stats(group, peer, now, out),
+            Request::Stats(group) => self.shared.stats(group, Since::Reset, peer, now, out),
             Request::ResetStats => {
-                self.shared.counters.iter().for_each(Counters::reset);
+                self.shared.reset_stats();
                 reply::line(out, "RESET");
             }
             Request::Login(text) => return self.login(text, out),
@@ -209,11 +209,12 @@ impl Engine {
     }
 
     /// Carries out a `flush_all`; returns its reply.
-    fn flush(&self, delay: Exptime, now: u32) -> &'static str {
+    fn flush(&self, delay: Option<Exptime>, now: u32) -> &'static str {
         self.counters().cmd_flush.add(1);
         if self.shared.settings.flush == Flush::Refused {
             return "CLIENT_ERROR flush_all not allowed";
         }
+        let Some(delay) = delay else { return BAD_EXPTIME };
         match self.shared.store.flush(delay, now) {
             Ok(()) => "OK",
             Err(error) => {
@@ -240,13 +241,13 @@ impl Engine {
         }
     }
 
-    /// `user password`, words beyond are not looked at.
+    /// `user password`: the password is all that is behind the first blank, as in memcached 1.6.45.
     fn login(&self, text: &[u8], out: &mut Vec<u8>) -> StepOutcome {
-        let mut words = keys_from(text, 0).map(|(_, word)| word);
-        let (Some(user), Some(password)) = (words.next(), words.next()) else {
+        let Some(blank) = text.iter().position(|byte| *byte == b' ') else {
             reply::line(out, "CLIENT_ERROR bad authentication token format");
             return StepOutcome::Whole;
         };
+        let (user, password) = (&text[..blank], &text[blank + 1..]);
         let counters = self.counters();
         counters.auth_cmds.add(1);
         if self.shared.users.as_ref().is_none_or(|users| users.accepts(user, password)) {
