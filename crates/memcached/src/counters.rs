@@ -22,10 +22,6 @@ impl Counter {
     fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
-
-    fn reset(&self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
 }
 
 macro_rules! counters {
@@ -43,12 +39,10 @@ macro_rules! counters {
             pub fn add(&mut self, counters: &Counters) {
                 $(self.$name += counters.$name.get();)*
             }
-        }
 
-        impl Counters {
-            /// `stats reset`. What the thread adds at the same moment may survive the reset.
-            pub fn reset(&self) {
-                $(self.$name.reset();)*
+            /// What was added since `base`.
+            pub fn since(self, base: Self) -> Self {
+                Self { $($name: self.$name.saturating_sub(base.$name),)* }
             }
         }
     };

@@ -220,7 +220,7 @@ fn who_takes_replies_slowly_is_not_idle() {
 fn users_say_who_they_are_as_in_memcached() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("users");
-    std::fs::write(&file, "ann:secret\nbob:other\n").unwrap();
+    std::fs::write(&file, "ann:secret\nbob:other\ncat: two  blanks \n").unwrap();
     let mut options = options(folder.path());
     options.users = Some(file.clone());
     let server = Server::start(&options).unwrap();
@@ -249,6 +249,22 @@ fn users_say_who_they_are_as_in_memcached() {
         });
         assert_eq!(ours, theirs, "{conversation}");
     }
+    // As in memcached 1.6.45: the password is all that is behind the first blank.
+    for (login, reply) in [
+        ("cat  two  blanks ", "STORED\r\n"),
+        ("cat two blanks", "CLIENT_ERROR authentication failure\r\n"),
+        ("ann secret more", "CLIENT_ERROR authentication failure\r\n"),
+    ] {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.write_all(format!("set x 0 0 {}\r\n{login}\r\n", login.len()).as_bytes()).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(until_closed(&mut stream, b""), reply, "{login}");
+    }
+    // Nothing is kept of a long line of who may only log in.
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let long = [&b"get "[..], &[b'k'; 4096]].concat();
+    assert_eq!(until_closed(&mut stream, &long), "");
     std::fs::write(&file, "nobody").unwrap();
     drop(server);
     assert!(Server::start(&options).is_err());
@@ -289,6 +305,62 @@ fn statistics_have_memcacheds_names() {
 }
 
 #[test]
+fn a_reset_counts_anew_what_the_cache_goes_on_counting() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = common::with_policy(folder.path(), "reuse");
+    (options.connections_max, options.store.flash_bytes) = (1, 0);
+    let server = Server::start(&options).unwrap();
+    let mut client = Client::new(server.address());
+    let fill = |client: &mut Client| {
+        let sets: String =
+            (0..2000).map(|i| format!("set key{i} 0 0 10000 noreply\r\n{:10000}\r\n", "")).collect();
+        client.say(sets.as_bytes());
+    };
+    let figure = |client: &mut Client, group: &str, name: &str| -> u64 {
+        let stats = client.lines(group);
+        let value =
+            stats.lines().find_map(|line| line.strip_prefix("STAT ")?.strip_prefix(name)?.strip_prefix(' '));
+        value.unwrap_or_else(|| panic!("{name}: {stats}")).parse().unwrap()
+    };
+    fill(&mut client);
+    until_closed(&mut TcpStream::connect(server.address()).unwrap(), b"");
+    const RESET: [(&str, &str); 5] = [
+        ("stats", "evictions"),
+        ("stats", "evicted_unfetched"),
+        ("stats", "rejected_connections"),
+        ("stats items", "items:1:evicted"),
+        ("stats items", "items:1:evicted_unfetched"),
+    ];
+    for (group, name) in RESET {
+        assert!(figure(&mut client, group, name) > 0, "{name}");
+    }
+    let evicted = server.stats().read()["evictions"];
+    assert_eq!(client.lines("stats reset"), "RESET\n");
+    assert!(server.stats().read()["cmd_set"] >= 2000 && figure(&mut client, "stats", "cmd_set") == 0);
+    for (group, name) in RESET {
+        assert_eq!(figure(&mut client, group, name), 0, "{name}");
+    }
+    assert!(server.stats().read()["evictions"] >= evicted, "others count from the start");
+    fill(&mut client);
+    let since = figure(&mut client, "stats", "evictions");
+    assert!((1..=server.stats().read()["evictions"] - evicted).contains(&since), "{since}");
+}
+
+#[test]
+fn counting_that_is_refused_is_neither_a_hit_nor_a_miss() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, memcached) = (start(folder.path()), memcached(&[]));
+    let [theirs, ours] = [memcached.address, server.address()].map(|address| {
+        let request = "set a 0 0 1\n1\nset b 0 0 1\nx\nma a C99\nma a MD C99\nma b\nma a\nma none\nstats";
+        let lines = Client::new(address).lines(request);
+        let counted =
+            |line: &&str| !line.starts_with("STAT ") || line.contains("incr") || line.contains("decr");
+        lines.lines().filter(counted).map(String::from).collect::<Vec<_>>()
+    });
+    assert_eq!(ours, theirs);
+}
+
+#[test]
 fn a_client_may_choose_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path());
@@ -298,6 +370,8 @@ fn a_client_may_choose_numbers() {
         client.lines("ms a 1 C1000 E2000 c\ny\nma n N0 E7 c\nms b 1 c\nb"),
         "HD c2000\nHD c7\nHD c4\n"
     );
+    // 0 chooses none.
+    assert_eq!(client.lines("ms z 1 E0 c\nx\nms z 1 E0 c\ny"), "HD c5\nHD c6\n");
     // Flushing does not compare the numbers that clients choose.
     assert_eq!(
         client.lines("flush_all\nget a n b\nms a 1 E1 c\nz\nmg a c v"),

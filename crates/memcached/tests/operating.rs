@@ -71,7 +71,8 @@ fn flushing_can_be_forbidden() {
     options.flush = Flush::Refused;
     let server = Server::start(&options).unwrap();
     let memcached = memcached(&["-F"]);
-    let request = "set a 0 0 1\nx\nflush_all\nflush_all 1\nflush_all noreply\nget a\nstats settings";
+    let request =
+        "set a 0 0 1\nx\nflush_all\nflush_all 1\nflush_all noreply\nflush_all x\nget a\nstats settings";
     let [theirs, ours] = [memcached.address, server.address()].map(|address| {
         let lines = Client::new(address).lines(request);
         lines
@@ -116,7 +117,12 @@ fn items_are_listed_as_in_memcached() {
     });
     assert_eq!(ours, theirs);
     assert_eq!(ours.len(), 3);
-    for request in ["lru_crawler metadump hash", "lru_crawler metadump 1", "lru_crawler metadump 3,1"] {
+    for request in [
+        "lru_crawler metadump hash",
+        "lru_crawler metadump 1",
+        "lru_crawler metadump 3,1",
+        "lru_crawler metadump ,1,",
+    ] {
         assert_eq!(list(server.address(), request, "key=").len(), 3, "{request}");
     }
     let mut keys = list(server.address(), "lru_crawler mgdump all", "mg ");

@@ -17,9 +17,6 @@ pub const META_QUERIES_MAX: u32 = 1024;
 /// answer to LIST pauses.
 pub const HANDSHAKE_OUTPUT_BYTES_SOFT: usize = 64 << 10;
 
-/// Most exports in one answer to LIST.
-pub const LISTED_EXPORTS_MAX: usize = 1024;
-
 /// Most bytes that a READ or a WRITE transfers.
 pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
 

@@ -5,7 +5,7 @@ mod common;
 use common::bytes::*;
 use common::spoken::Spoken;
 use granary_nbd::limits::{
-    HANDSHAKE_OUTPUT_BYTES_SOFT, LARGE_BUFFER_BYTES_MAX, LISTED_EXPORTS_MAX, OPTION_BYTES_MAX, OPTIONS_MAX,
+    HANDSHAKE_OUTPUT_BYTES_SOFT, LARGE_BUFFER_BYTES_MAX, META_QUERIES_MAX, OPTION_BYTES_MAX, OPTIONS_MAX,
     STRING_BYTES_MAX,
 };
 use granary_nbd::protocol::{Budget, Ending, Need};
@@ -176,6 +176,20 @@ fn options_that_make_no_sense_are_refused_and_it_goes_on() {
     assert_eq!(answer(&mut spoken, STARTTLS, &[]), ERR_POLICY);
     for len in [OPTION_BYTES_MAX + 1, 3 << 20] {
         assert_eq!(answer(&mut spoken, GO, &vec![1; len]), ERR_TOO_BIG);
+        for number in [LIST, STRUCTURED_REPLY, STARTTLS] {
+            assert_eq!(answer(&mut spoken, number, &vec![1; len]), ERR_INVALID);
+        }
+    }
+    // More queries than are taken, and than the option's data holds.
+    for (queries, len, refusal) in [
+        (META_QUERIES_MAX + 1, 4 * (META_QUERIES_MAX as usize + 1), ERR_TOO_BIG),
+        (META_QUERIES_MAX + 1, 4 * META_QUERIES_MAX as usize, ERR_INVALID),
+        (u32::MAX, 0, ERR_INVALID),
+    ] {
+        let data = [&4_u32.to_be_bytes()[..], b"disk", &queries.to_be_bytes(), &vec![0; len]].concat();
+        for number in [LIST_META_CONTEXT, SET_META_CONTEXT] {
+            assert_eq!(answer(&mut spoken, number, &data), refusal);
+        }
     }
     assert_eq!(answer(&mut spoken, 99, &vec![1; 1 << 20]), ERR_UNSUP);
     let (heard, ending) = spoken.last(&option(ABORT, &vec![1; 1 << 20]));
@@ -243,8 +257,10 @@ fn a_stopping_server_refuses_options() {
     assert_eq!(ending, Ending::Goodbye);
 }
 
-/// One more export than are listed, with the longest names.
+/// Exports with the longest names.
 struct ManyExports;
+
+const MANY: usize = 1100;
 
 impl Exports for ManyExports {
     fn open(&self, _: &str) -> Option<Arc<dyn Export>> {
@@ -253,7 +269,7 @@ impl Exports for ManyExports {
 
     fn names(&self) -> Vec<(String, String)> {
         let name = |i| format!("{i:0width$}", width = STRING_BYTES_MAX);
-        (0..=LISTED_EXPORTS_MAX).map(|i| (name(i), "d".repeat(STRING_BYTES_MAX))).collect()
+        (0..MANY).map(|i| (name(i), "d".repeat(STRING_BYTES_MAX))).collect()
     }
 }
 
@@ -279,7 +295,7 @@ fn replies_to_options_that_are_not_taken_hold_options_back() {
     heard.extend(spoken.hear());
     let mut heard = Heard(&heard);
     for _ in 0..3 {
-        for i in 0..LISTED_EXPORTS_MAX {
+        for i in 0..MANY {
             let (kind, data) = heard.option_reply(LIST);
             let name = &data[4..4 + STRING_BYTES_MAX];
             assert_eq!((kind, std::str::from_utf8(name).unwrap().parse()), (2, Ok(i)));

@@ -11,7 +11,7 @@ use granary_nbd::{
     Export, Figures, MemoryExport, Options, Server, ServerError, SingleExport, Stop, UnixSocket, serve,
 };
 use std::io::{self, Read, Seek, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
@@ -409,6 +409,25 @@ fn the_end_of_an_only_client_is_told() {
         let error = ended(said).unwrap_err();
         assert!(error.contains("the client was disconnected") && error.contains(reason), "{error}");
     }
+}
+
+/// A TCP socket that the server did not accept itself has its replies sent at once, too.
+#[test]
+fn an_only_clients_replies_are_not_held_back() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (server, _) = listener.accept().unwrap();
+    let same = server.try_clone().unwrap();
+    let serving = std::thread::spawn(move || {
+        let options = Options::new(Arc::new(SingleExport(disk())));
+        serve(&options, server.into(), None, &Stop::new().unwrap())
+    });
+    client.read_exact(&mut [0; GREETING.len()]).unwrap();
+    assert!(same.nodelay().unwrap());
+    client.write_all(&[flags(FIXED_NEWSTYLE), option(ABORT, &[])].concat()).unwrap();
+    client.read_to_end(&mut Vec::new()).unwrap();
+    drop(client);
+    serving.join().unwrap().unwrap();
 }
 
 #[test]

@@ -10,6 +10,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -148,14 +149,19 @@ fn files_that_are_no_certificates_are_told() {
     assert!(matches!(authority, Err(TlsError::Authority(..))), "{authority:?}");
 }
 
-/// A client that speaks TLS, after its handshake.
+/// A client that speaks TLS over the server's Unix socket, after its handshake.
 fn client(serving: &Serving) -> StreamOwned<ClientConnection, UnixStream> {
+    let socket = UnixStream::connect(serving.socket()).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    client_over(serving, socket)
+}
+
+/// A client that speaks TLS, after its handshake.
+fn client_over<S: Read + Write>(serving: &Serving, mut socket: S) -> StreamOwned<ClientConnection, S> {
     let mut roots = RootCertStore::empty();
     let authority = serving.folder.path().join("ca-cert.pem");
     roots.add(CertificateDer::from_pem_file(authority).unwrap()).unwrap();
     let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    let mut socket = UnixStream::connect(serving.socket()).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     socket.write_all(&[flags(FIXED_NEWSTYLE | NO_ZEROES), option(STARTTLS, &[])].concat()).unwrap();
     socket.read_exact(&mut [0; GREETING.len() + 20]).unwrap();
     let tls = ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
@@ -207,4 +213,33 @@ fn clients_that_do_not_take_what_tls_holds_are_disconnected() {
         assert!(found.len() < asked, "{left} of {asked} bytes were kept for a client that took none");
     }
     assert!(held > 0, "TLS held nothing");
+}
+
+/// TLS's closing alert comes behind DISC. A TCP socket that is closed with unread bytes is reset, which discards what
+/// the client has yet to take.
+#[test]
+fn replies_that_a_client_takes_after_its_goodbye_are_not_lost() {
+    const READ_BYTES: u32 = 512 << 10;
+    const READS: usize = 4;
+    let serving = serving(true, false);
+    let socket = TcpStream::connect(("127.0.0.1", serving.port())).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut stream = client_over(&serving, socket);
+    (0..READS as u64).for_each(|i| stream.write_all(&request(0, READ, i, 0, READ_BYTES)).unwrap());
+    stream.write_all(&request(0, DISC, 9, 0, 0)).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    stream.conn.send_close_notify();
+    stream.flush().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let mut taken = 0;
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(len) => taken += len,
+            Err(error) => panic!("{taken} bytes of the replies were taken: {error}"),
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(taken, READS * (16 + READ_BYTES as usize));
 }

@@ -24,7 +24,7 @@ Examples:
   Use it, without the kernel or with it:
     truncate -s 8G image.raw
     nbdcopy --flush image.raw nbd://127.0.0.1/scratch
-    nbd-client 127.0.0.1 -N scratch /dev/nbd0 && mkfs.ext4 /dev/nbd0
+    nbd-client 127.0.0.1 -N scratch -b 4096 /dev/nbd0 && mkfs.ext4 /dev/nbd0
 
   See how full it is, and read every block to find damage:
     granary volume inspect scratch

@@ -6,26 +6,27 @@ use crate::limits::OPAQUE_BYTES_MAX;
 use crate::protocol::{Direction, LONG_OPAQUE, Meta, reply};
 use crate::store::{Change, ChangeContext, Lookup};
 
-/// Counts an item up or down, or makes one, and writes the reply. Returns whether there was one.
+/// Counts an item up or down, or makes one, and writes the reply. Returns whether there was one; `None` if that was
+/// refused and counts as neither.
 pub fn meta_arithmetic(
     meta: &Meta<'_>,
     direction: Direction,
     lookup: Lookup<'_>,
     change_context: &mut ChangeContext<'_>,
     out: &mut Vec<u8>,
-) -> (Change, bool) {
+) -> (Change, Option<bool>) {
     let flags = &meta.flags;
     let (change, value, is_found) = match lookup {
         Lookup::Hit(item)
             if !item.data.is_empty() && flags.cas.is_some_and(|cas| cas != 0 && cas != item.header.cas) =>
         {
-            return (refuse(meta, b"EX", out), true);
+            return (refuse(meta, b"EX", out), None);
         }
         Lookup::Hit(item) => match count(item, direction, flags.delta.unwrap_or(1), change_context) {
             Ok((change, value)) => (change, value, true),
             Err(_) => {
                 reply::line(out, NON_NUMERIC);
-                return (Change::Leave, true);
+                return (Change::Leave, None);
             }
         },
         Lookup::Miss(_) if flags.vivify.is_some() => {
@@ -33,15 +34,15 @@ pub fn meta_arithmetic(
             let header = Header { key_form: flags.key_form, ..change_context.header(0, Deadline::NEVER) };
             (Change::Write(header), flags.initial, false)
         }
-        Lookup::Miss(_) => return (refuse(meta, b"NF", out), false),
+        Lookup::Miss(_) => return (refuse(meta, b"NF", out), Some(false)),
     };
     let (header, amend): (Header, fn(Header) -> Change) = match change {
         Change::Amend(header) => (header, Change::Amend),
         Change::Write(header) => (header, Change::Write),
-        other => return (other, is_found),
+        other => return (other, Some(is_found)),
     };
     let header = answer(meta, header, value, is_found, change_context.now, out);
-    (amend(header), is_found)
+    (amend(header), Some(is_found))
 }
 
 /// Writes the reply; flags take effect in the order they come in.

@@ -195,7 +195,9 @@ impl Engine {
             out.truncate(begin);
             return reply::line(out, reply::NO_ROOM_TO_COUNT);
         };
-        count_arithmetic(self.counters(), direction, found);
+        if let Some(found) = found {
+            count_arithmetic(self.counters(), direction, found);
+        }
     }
 
     pub(super) fn debug(&mut self, key: &[u8], now: u32, out: &mut Vec<u8>) {

@@ -8,6 +8,7 @@ mod pending;
 mod pieces;
 mod reading;
 mod session;
+mod since_reset;
 #[cfg(test)]
 mod stall_tests;
 mod stats;
@@ -21,6 +22,7 @@ pub use connections::{Connections, Peer};
 pub use dumping::Dumps;
 pub use memory::{AllocatorSizes, ProcessMemory};
 pub use session::Session;
+pub use since_reset::Since;
 pub use stats::{Flush, Settings};
 
 use crate::counters::Counters;
@@ -30,9 +32,10 @@ use crate::store::{MissReason, Store, ThreadContext};
 use crate::users::Users;
 use pending::PendingReads;
 use session::WriteStall;
+use since_reset::ResetBase;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// What all threads share.
@@ -53,6 +56,8 @@ pub struct ServerState {
     pub accept_failures: AtomicU64,
     /// Microseconds of these pauses.
     pub accept_pause_us: AtomicU64,
+    /// Figures at the last `stats reset`.
+    reset_base: Mutex<ResetBase>,
     /// Lists of all items that are under way.
     pub dumps: Dumps,
     /// What `stats settings` shows.
@@ -74,6 +79,7 @@ impl ServerState {
             rejected: AtomicU64::new(0),
             accept_failures: AtomicU64::default(),
             accept_pause_us: AtomicU64::default(),
+            reset_base: Mutex::default(),
             dumps: Dumps::default(),
             settings,
             started: Instant::now(),

@@ -65,7 +65,8 @@ pub(super) fn gather<'a>(
                 }
                 pieces.push(Piece { at, resume: keys.len(), part: Part::End });
             }
-            Request::MetaGet(meta) if commands::is_plain(&meta) => {
+            // Those looked up together all count as read.
+            Request::MetaGet(meta) if commands::is_plain(&meta) && !meta.flags.unnoticed => {
                 gathered += 1;
                 pieces.push(Piece { at, resume: 0, part: Part::Meta(Box::new(meta)) });
             }

@@ -318,9 +318,7 @@ impl Engine {
             ReadState::Miss(why) => self.count_miss(*why),
             _ => {
                 counters.get_hits.add(1);
-                if !matches!(&piece.part, Part::Meta(meta) if meta.flags.unnoticed) {
-                    self.shared.store.note_read(key, now);
-                }
+                self.shared.store.note_read(key, now);
             }
         }
         PieceReply::Written

@@ -2,9 +2,9 @@
 
 use super::connections::Peer;
 use super::memory::{AllocatorSizes, ProcessMemory};
+use super::since_reset::{Others, Since};
 use super::{ServerState, usage};
 use crate::clock::unix_time;
-use crate::counters::Totals;
 use crate::protocol::{Group, VERSION, reply};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -51,12 +51,12 @@ pub struct Settings {
 
 impl ServerState {
     /// Writes the answer to `stats` of a group. `asking`: the connection that sent the request.
-    pub fn stats(&self, group: Group, asking: Option<&Arc<Peer>>, now: u32, out: &mut Vec<u8>) {
+    pub fn stats(&self, group: Group, since: Since, asking: Option<&Arc<Peer>>, now: u32, out: &mut Vec<u8>) {
         match group {
-            Group::General => self.general(out),
+            Group::General => self.general(since, out),
             Group::Settings => self.settings(out),
-            Group::Items => self.items(now, out),
-            Group::Slabs => self.slabs(out),
+            Group::Items => self.items(since, now, out),
+            Group::Slabs => self.slabs(since, out),
             Group::Sizes => reply::stat(out, "sizes_status", "disabled"),
             Group::Granary => self.granary(out),
             Group::Connections => self.peers.show(asking, now, |name, value| reply::stat(out, name, value)),
@@ -65,14 +65,9 @@ impl ServerState {
         reply::line(out, "END");
     }
 
-    fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
-        self.counters.iter().for_each(|counters| totals.add(counters));
-        totals
-    }
-
-    fn general(&self, out: &mut Vec<u8>) {
-        let (shared, cache, totals) = (self, self.store.cache_stats(), self.totals());
+    fn general(&self, since: Since, out: &mut Vec<u8>) {
+        let (shared, cache, totals) = (self, self.store.cache_stats(), self.totals(since));
+        let others = self.others(&cache, since);
         reply::stat(out, "pid", std::process::id());
         reply::stat(out, "uptime", shared.started.elapsed().as_secs());
         reply::stat(out, "time", unix_time());
@@ -87,7 +82,7 @@ impl ServerState {
             ("max_connections", shared.settings.connections_max as u64),
             ("curr_connections", shared.connections.load(Ordering::Relaxed) as u64),
             ("total_connections", totals.connections),
-            ("rejected_connections", shared.rejected.load(Ordering::Relaxed)),
+            ("rejected_connections", others.rejected_connections),
             ("cmd_get", totals.cmd_get),
             ("cmd_set", totals.cmd_set),
             ("cmd_flush", totals.cmd_flush),
@@ -109,7 +104,7 @@ impl ServerState {
             ("touch_hits", totals.touch_hits),
             ("touch_misses", totals.touch_misses),
             ("store_too_large", totals.store_too_large),
-            ("store_no_memory", cache.puts_dropped + cache.puts_too_large),
+            ("store_no_memory", others.store_no_memory),
             ("auth_cmds", totals.auth_cmds),
             ("auth_errors", totals.auth_errors),
             ("idle_kicks", totals.idle_kicks),
@@ -117,23 +112,23 @@ impl ServerState {
             ("bytes_written", totals.bytes_written),
             ("limit_maxbytes", shared.settings.memory_bytes),
             ("accepting_conns", 1),
-            ("listen_disabled_num", shared.accept_failures.load(Ordering::Relaxed)),
-            ("time_in_listen_disabled_us", shared.accept_pause_us.load(Ordering::Relaxed)),
+            ("listen_disabled_num", others.listen_disabled_num),
+            ("time_in_listen_disabled_us", others.time_in_listen_disabled_us),
             ("conn_yields", totals.conn_yields),
             ("threads", shared.settings.threads as u64),
             ("hash_bytes", cache.index_bytes),
             ("bytes", cache.memory_bytes),
             ("curr_items", cache.entries),
             ("total_items", totals.total_items),
-            ("evictions", cache.evicted()),
-            ("reclaimed", cache.expired_memory),
-            ("expired_unfetched", cache.expired_unfetched),
-            ("evicted_unfetched", cache.evicted_unfetched),
+            ("evictions", others.evictions),
+            ("reclaimed", others.reclaimed),
+            ("expired_unfetched", others.expired_unfetched),
+            ("evicted_unfetched", others.evicted_unfetched),
         ] {
             reply::stat(out, name, value);
         }
         if shared.settings.flash_bytes > 0 {
-            flash(&cache, out);
+            flash(&cache, &others, out);
             reply::stat(out, "extstore_io_queue", totals.reads_waiting);
         }
     }
@@ -169,27 +164,28 @@ impl ServerState {
     }
 
     /// `stats items`: all items are of one class here.
-    fn items(&self, now: u32, out: &mut Vec<u8>) {
+    fn items(&self, since: Since, now: u32, out: &mut Vec<u8>) {
         let cache = self.store.cache_stats();
         if cache.entries == 0 {
             return;
         }
+        let others = self.others(&cache, since);
         for (name, value) in [
             ("items:1:number", cache.entries),
             ("items:1:age", self.store.age(now).into()),
             ("items:1:mem_requested", cache.memory_bytes),
-            ("items:1:evicted", cache.evicted()),
-            ("items:1:outofmemory", cache.puts_dropped + cache.puts_too_large),
-            ("items:1:reclaimed", cache.expired_memory),
-            ("items:1:expired_unfetched", cache.expired_unfetched),
-            ("items:1:evicted_unfetched", cache.evicted_unfetched),
+            ("items:1:evicted", others.evictions),
+            ("items:1:outofmemory", others.store_no_memory),
+            ("items:1:reclaimed", others.reclaimed),
+            ("items:1:expired_unfetched", others.expired_unfetched),
+            ("items:1:evicted_unfetched", others.evicted_unfetched),
         ] {
             reply::stat(out, name, value);
         }
     }
 
-    fn slabs(&self, out: &mut Vec<u8>) {
-        let (cache, totals) = (self.store.cache_stats(), self.totals());
+    fn slabs(&self, since: Since, out: &mut Vec<u8>) {
+        let (cache, totals) = (self.store.cache_stats(), self.totals(since));
         for (name, value) in [
             ("1:used_chunks", cache.entries),
             ("1:get_hits", totals.get_hits),
@@ -273,12 +269,12 @@ impl ServerState {
 }
 
 /// Figures of flash by the names of memcached's extstore: a page is a segment, an object is an item.
-fn flash(cache: &granary_cache::Stats, out: &mut Vec<u8>) {
+fn flash(cache: &granary_cache::Stats, others: &Others, out: &mut Vec<u8>) {
     for (name, value) in [
-        ("get_extstore", cache.hits_flash),
-        ("recache_from_extstore", cache.promoted),
-        ("badcrc_from_extstore", cache.corrupt_blocks),
-        ("extstore_compact_rescues", cache.taken_back + cache.reinserted),
+        ("get_extstore", others.get_extstore),
+        ("recache_from_extstore", others.recache_from_extstore),
+        ("badcrc_from_extstore", others.badcrc_from_extstore),
+        ("extstore_compact_rescues", others.extstore_compact_rescues),
         ("extstore_page_allocs", cache.segments_written),
         ("extstore_page_evictions", cache.segments_evicted),
         ("extstore_pages_free", cache.flash_segments - cache.flash_segments_used),

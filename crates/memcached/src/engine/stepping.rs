@@ -6,11 +6,11 @@ use super::connections::Peer;
 use super::dumping::Dump;
 use super::pending::Queue;
 use super::session::{Output, Session, WriteStall};
+use super::since_reset::Since;
 use super::stats::Flush;
 use crate::commands::{self, StoreOutcome};
-use crate::counters::Counters;
-use crate::protocol::{Exptime, OnTooLarge, Request, Step, WithCas, keys_from, reply};
-use crate::store::{Fetching, KeyVersion, NoRoom};
+use crate::protocol::{BAD_EXPTIME, Exptime, OnTooLarge, Request, Step, WithCas, keys_from, reply};
+use crate::store::{Fetching, KeyVersion, NoRoom, Visit};
 use std::sync::Arc;
 
 /// Where a request leaves its session.
@@ -107,7 +107,7 @@ impl Engine {
         now: u32,
     ) -> StepOutcome {
         if let Some(key) = changed_key(&request)
-            && let Some((id, key)) = self.fetch(session_number, key, now)
+            && let Some((id, key)) = self.fetch(session_number, key, visit(&request), now)
         {
             return StepOutcome::NeedsFetch { resume: begin, id, key };
         }
@@ -167,9 +167,9 @@ impl Engine {
                 Some(dump) => return StepOutcome::Dump(dump),
                 None => reply::line(out, "BUSY currently processing crawler request"),
             },
-            Request::Stats(group) => self.shared.stats(group, peer, now, out),
+            Request::Stats(group) => self.shared.stats(group, Since::Reset, peer, now, out),
             Request::ResetStats => {
-                self.shared.counters.iter().for_each(Counters::reset);
+                self.shared.reset_stats();
                 reply::line(out, "RESET");
             }
             Request::Login(text) => return self.login(text, out),
@@ -196,7 +196,7 @@ impl Engine {
             if self.stall_write(write_stall) {
                 return StepOutcome::Stalled(at);
             }
-            if let Some((id, key)) = self.fetch(session_number, key, now) {
+            if let Some((id, key)) = self.fetch(session_number, key, Visit::Read, now) {
                 return StepOutcome::NeedsFetch { resume: at, id, key };
             }
             if self.get_and_touch(key, with_cas, exptime, now, &mut output.bytes).is_err() {
@@ -209,11 +209,12 @@ impl Engine {
     }
 
     /// Carries out a `flush_all`; returns its reply.
-    fn flush(&self, delay: Exptime, now: u32) -> &'static str {
+    fn flush(&self, delay: Option<Exptime>, now: u32) -> &'static str {
         self.counters().cmd_flush.add(1);
         if self.shared.settings.flush == Flush::Refused {
             return "CLIENT_ERROR flush_all not allowed";
         }
+        let Some(delay) = delay else { return BAD_EXPTIME };
         match self.shared.store.flush(delay, now) {
             Ok(()) => "OK",
             Err(error) => {
@@ -225,11 +226,17 @@ impl Engine {
 
     /// Looks up a key that is about to change, for a session that may wait; the place where it comes to, if it has to be
     /// read from the device.
-    fn fetch(&mut self, session_number: Option<usize>, key: &[u8], now: u32) -> Option<(u32, KeyVersion)> {
+    fn fetch(
+        &mut self,
+        session_number: Option<usize>,
+        key: &[u8],
+        visit: Visit,
+        now: u32,
+    ) -> Option<(u32, KeyVersion)> {
         let session = session_number?;
         let Engine { shared, context, pending, .. } = self;
         let mut place = None;
-        let fetching = shared.store.fetch(context, shared.store.key(key), now, || {
+        let fetching = shared.store.fetch(context, shared.store.key(key), visit, now, || {
             let id = pending.open(session, Queue::Front);
             place = Some(id);
             pending.await_key(id, 0)
@@ -240,13 +247,13 @@ impl Engine {
         }
     }
 
-    /// `user password`, words beyond are not looked at.
+    /// `user password`: the password is all that is behind the first blank, as in memcached 1.6.45.
     fn login(&self, text: &[u8], out: &mut Vec<u8>) -> StepOutcome {
-        let mut words = keys_from(text, 0).map(|(_, word)| word);
-        let (Some(user), Some(password)) = (words.next(), words.next()) else {
+        let Some(blank) = text.iter().position(|byte| *byte == b' ') else {
             reply::line(out, "CLIENT_ERROR bad authentication token format");
             return StepOutcome::Whole;
         };
+        let (user, password) = (&text[..blank], &text[blank + 1..]);
         let counters = self.counters();
         counters.auth_cmds.add(1);
         if self.shared.users.as_ref().is_none_or(|users| users.accepts(user, password)) {
@@ -282,6 +289,15 @@ fn stores(request: &Request<'_>) -> bool {
         | Request::Login(_)
         | Request::Say(_)
         | Request::Nothing => false,
+    }
+}
+
+/// Whether the item that a request looks at counts as read.
+fn visit(request: &Request<'_>) -> Visit {
+    match request {
+        Request::MetaDebug(_) => Visit::Peek,
+        Request::MetaGet(meta) if meta.flags.unnoticed => Visit::Peek,
+        _ => Visit::Read,
     }
 }
 

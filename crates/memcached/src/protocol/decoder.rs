@@ -106,7 +106,7 @@ impl Decoder {
             }
             Some(_) => {}
         }
-        let Some(end) = line_end else { return incomplete(input) };
+        let Some(end) = line_end else { return incomplete(input, self.access) };
         // A line of only a carriage return keeps it, and is an error either way.
         let line = match &input[..end] {
             [line @ .., b'\r'] if !line.is_empty() => line,
@@ -148,14 +148,16 @@ impl Decoder {
 }
 
 /// The step for a line that has not ended yet: incomplete, or too long.
-fn incomplete(input: &[u8]) -> Step<'_> {
+fn incomplete(input: &[u8], access: Access) -> Step<'_> {
     if input.len() <= LINE_BYTES_MAX {
         return Step::Incomplete(input.len() + 1);
     }
     let blanks = input.iter().take_while(|byte| **byte == b' ').count();
     let command = &input[blanks..];
     let is_get = command.starts_with(b"get ") || command.starts_with(b"gets ");
-    if blanks <= GET_BLANKS_MAX && is_get && input.len() <= GET_LINE_BYTES_MAX {
+    // Who may only log in has no long lines to send.
+    let may_get = is_get && access == Access::Granted;
+    if blanks <= GET_BLANKS_MAX && may_get && input.len() <= GET_LINE_BYTES_MAX {
         Step::Incomplete(input.len() + 1)
     } else {
         Step::End(Ending::LongLine)
@@ -248,7 +250,11 @@ mod tests {
         assert_eq!(decoder.next(b"get a\r\n"), Step::Request(refused, Taken { len: 7, swallow: 0 }));
         let login = Step::Request(Request::Login(b"ann x"), Taken { len: 20, swallow: 0 });
         assert_eq!(decoder.next(b"set a 0 0 5\r\nann x\r\nget a\r\n"), login);
+        let keys = b"get ".iter().chain(&[b'k'; LINE_BYTES_MAX]).copied().collect::<Vec<u8>>();
+        assert_eq!(decoder.next(&keys[..LINE_BYTES_MAX]), Step::Incomplete(LINE_BYTES_MAX + 1));
+        assert_eq!(decoder.next(&keys), Step::End(Ending::LongLine));
         decoder.authenticate();
         assert!(matches!(decoder.next(b"get a\r\n"), Step::Request(Request::Get { .. }, _)));
+        assert!(matches!(decoder.next(&keys), Step::Incomplete(_)));
     }
 }

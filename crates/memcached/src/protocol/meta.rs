@@ -173,7 +173,7 @@ fn flag(flags: &mut MetaFlags<'_>, letter: u8, token: &[u8]) -> Result<(), Bad> 
         b'I' => flags.invalidate = true,
         b'F' => flags.flags = unsigned_32(token).ok_or(Bad::Bits)?,
         b'C' => flags.cas = Some(number(BAD_TOKEN)?),
-        b'E' => flags.explicit_cas = Some(number(BAD_TOKEN)?),
+        b'E' => flags.explicit_cas = Some(number(BAD_TOKEN)?).filter(|cas| *cas != 0),
         b'M' => match token {
             [mode] => flags.mode = Some(*mode),
             _ => return Err(Bad::Token("CLIENT_ERROR incorrect length for M token")),

@@ -19,6 +19,7 @@ pub use request::{
     Direction, DumpForm, Exptime, Group, KeyForm, Meta, MetaFlags, Mode, OnTooLarge, Put, Reply, Request,
     WithCas,
 };
+pub(crate) use text::BAD_EXPTIME;
 pub use words::split_from as keys_from;
 
 /// The version of memcached whose replies are given, and Granary's own version.

@@ -103,7 +103,7 @@ pub struct MetaFlags<'a> {
     pub recache: Option<Exptime>,
     /// `C`.
     pub cas: Option<u64>,
-    /// `E`: the number that a changed item gets.
+    /// `E`: the number that a changed item gets. `E0` chooses none.
     pub explicit_cas: Option<u64>,
     /// `F`.
     pub flags: u32,
@@ -274,8 +274,8 @@ pub enum Request<'a> {
     },
     /// `flush_all`.
     Flush {
-        /// When to flush: up to 0 at once, otherwise like an item's exptime.
-        delay: Exptime,
+        /// When to flush: up to 0 at once, otherwise like an item's exptime; `None`: what was said is no number.
+        delay: Option<Exptime>,
         /// Whether a reply is wanted.
         reply: Reply,
     },

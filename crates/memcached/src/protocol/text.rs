@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 pub(super) const BAD_LINE: &str = "CLIENT_ERROR bad command line format";
 const BAD_DELETE: &str = "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]";
-const BAD_EXPTIME: &str = "CLIENT_ERROR invalid exptime argument";
+pub(crate) const BAD_EXPTIME: &str = "CLIENT_ERROR invalid exptime argument";
 const BAD_DATA: &str = "CLIENT_ERROR bad data chunk";
 
 fn say<'a>(line: &'static str) -> Line<'a> {
@@ -72,17 +72,30 @@ pub(super) fn line<'a>(words: &Words<'a>, item_bytes_max: usize) -> Line<'a> {
         (b"lru_crawler", 3) if all[1] == b"crawl" => say("CLIENT_ERROR lru crawler disabled"),
         (b"lru_crawler", 3) if all[1] == b"metadump" => dump(all[2], DumpForm::Metadata),
         (b"lru_crawler", 3) if all[1] == b"mgdump" => dump(all[2], DumpForm::Requests),
-        (b"watch", _) => say("CLIENT_ERROR watch commands not allowed"),
-        _ if all[known - 1].starts_with(b"HTTP/") && !begins_like_a_command(all[0]) => {
-            Line::End(Ending::Http)
-        }
+        (b"watch", _) => answer(reply_of(all), "CLIENT_ERROR watch commands not allowed"),
+        _ if all[known - 1].starts_with(b"HTTP/") && !may_be_a_command(all[0]) => Line::End(Ending::Http),
         _ => error(),
     }
 }
 
-/// memcached compares words that begin with these letters with its commands, and does not look for HTTP then.
-fn begins_like_a_command(word: &[u8]) -> bool {
-    matches!(word[0], b'g' | b's' | b'a' | b'c' | b'i' | b'd' | b't')
+/// Whether memcached does not look for HTTP behind this word: it is a command, with whatever words behind it, or begins
+/// with one of the letters that are compared with a few commands only.
+fn may_be_a_command(word: &[u8]) -> bool {
+    const OTHERS: [&[u8]; 12] = [
+        b"replace",
+        b"prepend",
+        b"bget",
+        b"flush_all",
+        b"version",
+        b"quit",
+        b"lru_crawler",
+        b"watch",
+        b"verbosity",
+        b"lru",
+        b"extstore",
+        b"refresh_certs",
+    ];
+    matches!(word[0], b'g' | b's' | b'a' | b'c' | b'i' | b'd' | b't') || OTHERS.contains(&word)
 }
 
 /// If a key is too long, the reply is an error that does not tell which, and the values of the other keys are not sent.
@@ -180,12 +193,9 @@ fn flush<'a>(words: &[&'a [u8]]) -> Line<'a> {
     let reply = reply_of(words);
     let plain = if reply == Reply::Quiet { 2 } else { 1 };
     if words.len() == plain {
-        return Line::Whole(Request::Flush { delay: Exptime(0), reply });
+        return Line::Whole(Request::Flush { delay: Some(Exptime(0)), reply });
     }
-    match signed_32(words[1]) {
-        None => answer(reply, BAD_EXPTIME),
-        Some(delay) => Line::Whole(Request::Flush { delay: Exptime(delay), reply }),
-    }
+    Line::Whole(Request::Flush { delay: signed_32(words[1]).map(Exptime), reply })
 }
 
 fn stats<'a>(words: &[&'a [u8]]) -> Line<'a> {
@@ -235,6 +245,7 @@ fn dump(which: &[u8], form: DumpForm) -> Line<'_> {
     }
     let classes: Option<Vec<u32>> = which
         .split(|byte| *byte == b',')
+        .filter(|class| !class.is_empty())
         .map(|class| unsigned_32(class).filter(|class| CLASSES.contains(class)))
         .collect();
     match (classes, form) {

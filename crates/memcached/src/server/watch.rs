@@ -1,6 +1,6 @@
 //! A server's figures, for other code in the same process.
 
-use crate::engine::ServerState;
+use crate::engine::{ServerState, Since};
 use crate::protocol::Group;
 use std::collections::HashMap;
 use std::sync::Weak;
@@ -15,13 +15,13 @@ pub struct Stats(pub(super) Weak<ServerState>);
 
 impl Stats {
     /// Returns the whole numbers that `stats` answers, by name; those of `stats settings` and `stats granary` have
-    /// their group as a prefix (`granary.hits_flash`). The map is empty once the server has stopped.
+    /// their group as a prefix (`granary.hits_flash`). `stats reset` does not reset them. The map is empty once the server has stopped.
     pub fn read(&self) -> HashMap<String, u64> {
         let Some(shared) = self.0.upgrade() else { return HashMap::new() };
         let mut figures = HashMap::new();
         for (group, prefix) in GROUPS {
             let mut answer = Vec::new();
-            shared.stats(group, None, 0, &mut answer);
+            shared.stats(group, Since::Start, None, 0, &mut answer);
             let figure = |line: &str| {
                 let (name, value) = line.strip_prefix("STAT ")?.split_once(' ')?;
                 Some((format!("{prefix}{name}"), value.parse::<u64>().ok()?))

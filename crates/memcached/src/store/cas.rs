@@ -67,6 +67,8 @@ pub(super) struct CasNumbers {
     /// Numbers below this may be given without writing the file.
     reserved: AtomicU64,
     flushed_below: AtomicU64,
+    /// The number that the last flush took: as long as no other is given, nothing was stored since.
+    last_flush: AtomicU64,
     /// 0: no flush is planned.
     flush_at: AtomicU32,
     /// The content of the file; locked while it is written.
@@ -89,6 +91,7 @@ impl CasNumbers {
             next: AtomicU64::new(persisted.next),
             reserved: AtomicU64::new(persisted.next),
             flushed_below: AtomicU64::new(persisted.flushed_below),
+            last_flush: AtomicU64::new(persisted.flushed_below),
             flush_at: AtomicU32::new(persisted.flush_at),
             persisted: Mutex::new(persisted),
         };
@@ -130,15 +133,16 @@ impl CasNumbers {
         self.flush_at.load(Ordering::Acquire)
     }
 
-    /// Flushes all items that have a number by now, and cancels a planned flush. The caller prevents all changes
-    /// meanwhile.
+    /// Flushes all items that have a number by now, and cancels a planned flush. Takes a number, as each flush of
+    /// memcached does. The caller prevents all changes meanwhile.
     pub fn flush(&self) -> io::Result<()> {
-        // Nothing was stored since the last flush: the file, which takes two syncs, is not written again.
-        if self.flush_at() == 0 && self.next.load(Ordering::Acquire) == self.flushed_below() + 1 {
-            return Ok(());
-        }
         let below = self.next();
-        self.change(|persisted| (persisted.flushed_below, persisted.flush_at) = (below, 0))
+        // If nothing was stored since the last flush, the file, which takes two syncs, is not written again.
+        if self.flush_at() != 0 || below != self.last_flush.load(Ordering::Acquire) + 1 {
+            self.change(|persisted| (persisted.flushed_below, persisted.flush_at) = (below, 0))?;
+        }
+        self.last_flush.store(below, Ordering::Release);
+        Ok(())
     }
 
     /// Carries out the flush planned for the second `plan`, unless another plan has taken its place, which stays. The
@@ -201,6 +205,7 @@ impl CasNumbers {
     /// store.
     pub fn restart(&self) {
         self.next.store(1, Ordering::Relaxed);
+        self.last_flush.store(0, Ordering::Release);
         self.flushed_below.store(0, Ordering::Release);
         self.flush_at.store(0, Ordering::Release);
     }

@@ -36,7 +36,7 @@ impl Errno {
             Self::NotPermitted => "the export is read-only",
             Self::Io => "input/output error",
             Self::NoMemory => "out of memory",
-            Self::Invalid => "invalid request: flags, range or alignment",
+            Self::Invalid => "invalid request: command, flags, range, length or alignment",
             Self::NoSpace => "no space left, or beyond the end of the export",
             Self::Overflow => "the request is longer than the server's maximum",
             Self::NotSupported => "zeroes would not be faster than data here",
@@ -51,14 +51,30 @@ impl From<&io::Error> for Errno {
             return Self::Shutdown;
         }
         match error.kind() {
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::NotPermitted,
             io::ErrorKind::OutOfMemory => Self::NoMemory,
             io::ErrorKind::InvalidInput => Self::Invalid,
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                 Self::NoSpace
             }
-            // Not ENOTSUP for Unsupported: the protocol has that for zeroes that would not be fast only.
+            // Not EPERM where the device below is read-only, which the export is not. Not ENOTSUP for Unsupported: the
+            // protocol has that for zeroes that would not be fast only.
             _ => Self::Io,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_may_not_be_written_is_not_a_read_only_export() {
+        let of = |error: rustix::io::Errno| Errno::from(&io::Error::from(error));
+        use rustix::io::Errno as System;
+        for error in [System::ROFS, System::ACCESS, System::PERM, System::IO, System::OPNOTSUPP] {
+            assert_eq!(of(error), Errno::Io, "{error}");
+        }
+        assert_eq!(of(System::NOSPC), Errno::NoSpace);
+        assert_eq!(of(System::NOMEM), Errno::NoMemory);
     }
 }

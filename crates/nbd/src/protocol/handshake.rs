@@ -6,8 +6,7 @@ use super::target::Target;
 use super::{Ending, TlsPolicy, wire};
 use crate::export::{Export, Exports, Session};
 use crate::limits::{
-    HANDSHAKE_OUTPUT_BYTES_SOFT, LISTED_EXPORTS_MAX, OPTION_BYTES_MAX, OPTIONS_MAX, PAYLOAD_BYTES_MAX,
-    STRING_BYTES_MAX,
+    HANDSHAKE_OUTPUT_BYTES_SOFT, OPTION_BYTES_MAX, OPTIONS_MAX, PAYLOAD_BYTES_MAX, STRING_BYTES_MAX,
 };
 use std::sync::Arc;
 
@@ -120,7 +119,9 @@ impl Handshake {
             }
             let request = match OptionRequest::decode(option, &[]) {
                 request @ (Ok(OptionRequest::Abort) | Err(OptionError::Unsupported)) => request,
-                _ => Err(OptionError::TooBig),
+                // Options without data.
+                Ok(_) => Err(OptionError::Invalid),
+                Err(_) => Err(OptionError::TooBig),
             };
             return self.answer(option, request, output).map(|()| true);
         }
@@ -244,7 +245,7 @@ impl Handshake {
     /// Lists the exports from index `first` on, as far as there is room for replies.
     fn list(&mut self, first: usize, output: &mut Output) {
         let names = self.exports.names();
-        for (number, (name, description)) in names.iter().enumerate().take(LISTED_EXPORTS_MAX).skip(first) {
+        for (number, (name, description)) in names.iter().enumerate().skip(first) {
             if !has_room(output) {
                 self.listing = Some(number);
                 return;
@@ -267,7 +268,7 @@ impl Handshake {
             return Ok(());
         }
         if self.policy == TlsPolicy::Off {
-            refuse(output, option, OptionError::Policy, "this server has no certificate: TLS is off");
+            refuse(output, option, OptionError::Policy, "TLS is off on this server");
             return Ok(());
         }
         reply(output, option, wire::REP_ACK, &[]);

@@ -98,6 +98,10 @@ impl<'a> MetaRequest<'a> {
         let mut data = Fields(data);
         let name = data.string()?;
         let queries = data.u32()?;
+        // Each query has its length in front.
+        if queries as usize > data.0.len() / 4 {
+            return Err(OptionError::Invalid);
+        }
         if queries > META_QUERIES_MAX {
             return Err(OptionError::TooBig);
         }

@@ -102,7 +102,8 @@ impl Connection {
         // up.
         self.conversation.client_has_gone();
         self.channel.close();
-        if !matches!(end, End::Protocol(Ending::Goodbye) | End::Broken(_)) {
+        // After a goodbye, too: through TLS, bytes of the client come behind it.
+        if !matches!(end, End::Broken(_)) {
             self.linger();
         }
         end

@@ -64,16 +64,10 @@ impl Listener {
         }
     }
 
-    /// Accepts a connection, ready for use.
+    /// Accepts a connection.
     pub fn accept(&self) -> io::Result<OwnedFd> {
         match self {
-            Self::Tcp(listener) => {
-                let (stream, _) = listener.accept()?;
-                // Failures are harmless: replies may come later, dead clients stay longer.
-                let _ = stream.set_nodelay(true);
-                let _ = socket2::SockRef::from(&stream).set_keepalive(true);
-                Ok(stream.into())
-            }
+            Self::Tcp(listener) => listener.accept().map(|(stream, _)| stream.into()),
             Self::Unix(_, listener) => listener.accept().map(|(stream, _)| stream.into()),
         }
     }

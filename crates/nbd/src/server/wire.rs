@@ -17,6 +17,9 @@ impl Wire {
     /// The file descriptors cannot be made non-blocking.
     pub fn new(input: OwnedFd, output: Option<OwnedFd>) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&input, true)?;
+        // They fail where it is no TCP socket, which is harmless: replies may come later, dead clients stay longer.
+        let _ = socket2::SockRef::from(&input).set_tcp_nodelay(true);
+        let _ = socket2::SockRef::from(&input).set_keepalive(true);
         if let Some(output) = &output {
             rustix::io::ioctl_fionbio(output, true)?;
         }

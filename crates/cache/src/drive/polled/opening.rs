@@ -27,7 +27,8 @@ pub(super) fn open_reads<S: FnMut(usize, Outcome<'_>)>(
         for (read, extent) in scratch.reads.iter().zip(&scratch.extents) {
             let sequence = scratch.on_device[read.segment].sequence;
             let opening = tables.open(*extent, sequence, flash.log.instance());
-            tables.reads[opening as usize].blocks = lookup.read_blocks;
+            let of_lookup = &mut tables.reads[opening as usize];
+            (of_lookup.blocks, of_lookup.marks) = (lookup.read_blocks, lookup.marks());
             opened.push(opening);
             let end = extent.offset + extent.len as u64;
             let of_read = scratch.probes[read.probe..].iter();
