@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::framing::{Log, Records, block};
 use crate::key::{Key, KeyHash, KeyHasher};
 use crate::limits::{PARTITIONS_MAX, PUT_CHUNK, TIMEOUT_MAX};
-use crate::lookup::{Marks, Outcome};
+use crate::lookup::Outcome;
 use crate::opening::Opening;
 use crate::options::{Builder, Options};
 use crate::partition::Partition;
@@ -190,23 +190,7 @@ impl Cache {
                 |i| ticket(positions.position(i)),
                 |i, outcome: Outcome<'_>| sink(positions.position(i), outcome),
             );
-            drive::begin_many(&partition.shared, pending, (keys, Marks::All), now, ticket, sink);
-        });
-    }
-
-    /// Looks up a key as [`begin_many`](Self::begin_many) does, but leaves no trace: its entry stays as long as if it had
-    /// not been looked at, and is not copied to RAM.
-    pub fn begin_peek(
-        &self,
-        pending: &mut Pending,
-        key: Key<'_>,
-        now: u32,
-        mut ticket: impl FnMut() -> u64,
-        mut sink: impl FnMut(Outcome<'_>),
-    ) {
-        self.for_each_partition(&[key], Key::hash, |partition, keys, _| {
-            let (ticket, sink) = (|_| ticket(), |_, outcome: Outcome<'_>| sink(outcome));
-            drive::begin_many(&partition.shared, pending, (keys, Marks::None), now, ticket, sink);
+            drive::begin_many(&partition.shared, pending, keys, now, ticket, sink);
         });
     }
 

@@ -292,15 +292,6 @@ impl Memory {
         Some(record.into())
     }
 
-    /// Looks a key up and leaves its entry as it is.
-    pub fn peek(&self, key: Key<'_>) -> Option<Stored<'_>> {
-        if self.table.is_empty() {
-            return None;
-        }
-        let at = self.locate(key)?;
-        Some(record_of(Self::bytes(&self.chunks, self.first_chunk(), at)).into())
-    }
-
     #[cold]
     fn locate_elsewhere(&self, key: Key<'_>) -> Option<EntryAt> {
         self.locate(key)

@@ -2,7 +2,7 @@
 
 use super::io::Io;
 use crate::key::Key;
-use crate::lookup::{Lookup, Marks, Outcome, Workspace};
+use crate::lookup::{Lookup, Outcome, Workspace};
 use crate::partition_state::PartitionState;
 
 /// Delivers the outcomes of keys that are in the RAM tier, or nowhere. The others are left, uncounted, to a later full
@@ -16,8 +16,9 @@ pub(crate) fn get_many_in_memory(
 ) {
     let mut workspace = shared.helpers.lend(&mut io.workspace, keys.len());
     let Workspace { scratch, resolved } = &mut *workspace;
+    let mut lookup = Lookup::new(shared, keys, resolved, now, sink);
     // The later full lookup sets the found marks.
-    let mut lookup = Lookup::new(shared, keys, resolved, now, sink).with_marks(Marks::InMemory);
+    lookup.marks_found = false;
     scratch.begin();
     lookup.plan(scratch, 0..keys.len());
     lookup.count();

@@ -5,7 +5,7 @@ use super::order::order;
 use super::outcome::{Outcome, Tier};
 use super::probe::{FalsePositive, OnDevice, Probe};
 use super::scratch::Scratch;
-use super::{Lookup, Marks, ReadBlocks};
+use super::{Lookup, ReadBlocks};
 use crate::blocks::{Blocks, Find, Saving};
 use crate::flash::Flash;
 use crate::framing::block::{self, payload_size};
@@ -63,14 +63,9 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         scratch.probes = probes;
     }
 
-    /// The blocks of the RAM tier, if these sorted probes need no more of them than it keeps. A lookup that leaves no
-    /// marks reads from the device.
+    /// The blocks of the RAM tier, if these sorted probes need no more of them than it keeps.
     fn blocks_for(&mut self, probes: &[Probe]) -> Option<&'a Blocks> {
         let blocks = self.shared.blocks.as_ref()?;
-        if self.marks == Marks::None {
-            self.read_blocks = ReadBlocks::Told;
-            return None;
-        }
         let capacity = blocks.capacity();
         let are_many = |probes: &[Probe]| probes.chunk_by(|a, b| a.block == b.block).count() > capacity;
         let is_crowd = probes.len() > capacity && are_many(probes);

@@ -45,7 +45,8 @@ pub(crate) struct Lookup<'a, S> {
     decoder: Option<Decoder>,
     /// The admission policy needs to know of reads of keys with a smaller `sample_hash`.
     sample_threshold: u64,
-    marks: Marks,
+    /// Whether entries found in the index get a found mark.
+    pub marks_found: bool,
     pub read_blocks: ReadBlocks,
 }
 
@@ -57,21 +58,8 @@ pub(crate) enum ReadBlocks {
     Kept,
     /// Only notes that they were read: they are more than it keeps, and would replace each other.
     Noted,
-    /// Nothing: another lookup has passed them on already, or this one is to leave no trace.
+    /// Nothing: another lookup has passed them on already.
     Told,
-}
-
-/// Which marks a lookup leaves on the entries that it finds: what is read stays longer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Marks {
-    /// Those of RAM, and the found marks of the index.
-    #[default]
-    All,
-    /// Those of RAM.
-    #[cfg(feature = "async")]
-    InMemory,
-    /// None, and nothing is copied to RAM.
-    None,
 }
 
 impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
@@ -96,20 +84,9 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
             counts: OutcomeCounts::default(),
             decoder: None,
             sample_threshold,
-            marks: Marks::default(),
+            marks_found: true,
             read_blocks: ReadBlocks::default(),
         }
-    }
-
-    /// The marks that it leaves.
-    pub fn marks(&self) -> Marks {
-        self.marks
-    }
-
-    /// Has it leave these marks.
-    pub fn with_marks(self, marks: Marks) -> Self {
-        let sample_threshold = if marks == Marks::None { 0 } else { self.sample_threshold };
-        Self { marks, sample_threshold, ..self }
     }
 
     pub fn is_resolved(&self, key: u32) -> bool {

@@ -4,7 +4,7 @@ use super::outcome::{Outcome, Tier};
 use super::probe::Probe;
 use super::scratch::Scratch;
 use super::search::KeyDigest;
-use super::{Lookup, Marks, answers::Answers};
+use super::{Lookup, answers::Answers};
 use crate::batch::KeyInBatch;
 use crate::key::Key;
 use crate::limits::{LOCKED_LOOKUPS, PLANNED_KEYS, SHARDS, SIDE_BY_SIDE};
@@ -17,11 +17,8 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     /// Searches RAM tier and index for the keys of `range`: delivers outcomes of keys in RAM or nowhere, and makes
     /// probes for the others.
     pub fn plan(&mut self, scratch: &mut Scratch, range: Range<usize>) {
-        if self.marks == Marks::None {
-            return self.plan_unmarked(scratch, range);
-        }
         let mut start = range.start as u32;
-        let (has_flash, marks_found) = (self.shared.flash.is_some(), self.marks == Marks::All);
+        let (has_flash, marks_found) = (self.shared.flash.is_some(), self.marks_found);
         if let [key] = &self.keys[range.clone()] {
             let Scratch { answers, candidates, probes, .. } = scratch;
             let asked = [KeyInBatch { hash: key.hash(), key: start }];
@@ -53,32 +50,6 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         self.deliver_answers(scratch);
     }
 
-    /// Plans keys one by one, and leaves no marks.
-    #[cold]
-    fn plan_unmarked(&mut self, scratch: &mut Scratch, range: Range<usize>) {
-        for i in range {
-            let Scratch { answers, probes, .. } = scratch;
-            let (key, i, before) = (self.keys[i], i as u32, probes.len());
-            let mut shard = self.shared.shard(key.hash());
-            if let Some(stored) = shard.memory.peek(key) {
-                answers.entry(i, Tier::Memory, stored.value, stored.expires_at);
-            } else {
-                if self.shared.flash.is_some() {
-                    let digest = KeyDigest::of(key.bytes());
-                    // Without its found mark, an entry is not copied to RAM.
-                    shard.index.find(key.hash(), false, |block, _| {
-                        probes.push(Probe { block, key: i, digest, recent: false });
-                    });
-                }
-                if probes.len() == before {
-                    answers.miss(i);
-                }
-            }
-            drop(shard);
-            self.deliver_answers(scratch);
-        }
-    }
-
     /// Plans keys again that were not found where the index pointed: an entry that moved or was replaced while it was
     /// read is elsewhere now; a tag shared with another key is a miss. `last`: there is no other attempt.
     pub fn plan_again(&mut self, scratch: &mut Scratch, last: bool) {
@@ -94,19 +65,14 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             let Scratch { answers, probes, .. } = scratch;
             let key = self.keys[i as usize];
             let mut shard = self.shared.shard(key.hash());
-            let stored = match self.marks {
-                Marks::None => shard.memory.peek(key),
-                _ => shard.read(key),
-            };
-            if let Some(stored) = stored {
+            if let Some(stored) = shard.read(key) {
                 // The entry was taken back to RAM meanwhile.
                 answers.entry(i, Tier::Memory, stored.value, stored.expires_at);
             } else {
                 let before = probes.len();
                 let digest = KeyDigest::of(key.bytes());
-                shard.index.find(key.hash(), self.marks == Marks::All, |block, recent| {
+                shard.index.find(key.hash(), self.marks_found, |block, recent| {
                     if last || tried.iter().all(|tried| tried.block != block) {
-                        let recent = recent && self.marks != Marks::None;
                         probes.push(Probe { block, key: i, digest, recent });
                     }
                 });

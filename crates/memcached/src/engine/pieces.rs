@@ -65,8 +65,7 @@ pub(super) fn gather<'a>(
                 }
                 pieces.push(Piece { at, resume: keys.len(), part: Part::End });
             }
-            // Those looked up together all count as read.
-            Request::MetaGet(meta) if commands::is_plain(&meta) && !meta.flags.unnoticed => {
+            Request::MetaGet(meta) if commands::is_plain(&meta) => {
                 gathered += 1;
                 pieces.push(Piece { at, resume: 0, part: Part::Meta(Box::new(meta)) });
             }

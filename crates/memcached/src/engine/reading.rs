@@ -318,7 +318,9 @@ impl Engine {
             ReadState::Miss(why) => self.count_miss(*why),
             _ => {
                 counters.get_hits.add(1);
-                self.shared.store.note_read(key, now);
+                if !matches!(&piece.part, Part::Meta(meta) if meta.flags.unnoticed) {
+                    self.shared.store.note_read(key, now);
+                }
             }
         }
         PieceReply::Written

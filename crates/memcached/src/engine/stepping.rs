@@ -10,7 +10,7 @@ use super::since_reset::Since;
 use super::stats::Flush;
 use crate::commands::{self, StoreOutcome};
 use crate::protocol::{BAD_EXPTIME, Exptime, OnTooLarge, Request, Step, WithCas, keys_from, reply};
-use crate::store::{Fetching, KeyVersion, NoRoom, Visit};
+use crate::store::{Fetching, KeyVersion, NoRoom};
 use std::sync::Arc;
 
 /// Where a request leaves its session.
@@ -107,7 +107,7 @@ impl Engine {
         now: u32,
     ) -> StepOutcome {
         if let Some(key) = changed_key(&request)
-            && let Some((id, key)) = self.fetch(session_number, key, visit(&request), now)
+            && let Some((id, key)) = self.fetch(session_number, key, now)
         {
             return StepOutcome::NeedsFetch { resume: begin, id, key };
         }
@@ -196,7 +196,7 @@ impl Engine {
             if self.stall_write(write_stall) {
                 return StepOutcome::Stalled(at);
             }
-            if let Some((id, key)) = self.fetch(session_number, key, Visit::Read, now) {
+            if let Some((id, key)) = self.fetch(session_number, key, now) {
                 return StepOutcome::NeedsFetch { resume: at, id, key };
             }
             if self.get_and_touch(key, with_cas, exptime, now, &mut output.bytes).is_err() {
@@ -226,17 +226,11 @@ impl Engine {
 
     /// Looks up a key that is about to change, for a session that may wait; the place where it comes to, if it has to be
     /// read from the device.
-    fn fetch(
-        &mut self,
-        session_number: Option<usize>,
-        key: &[u8],
-        visit: Visit,
-        now: u32,
-    ) -> Option<(u32, KeyVersion)> {
+    fn fetch(&mut self, session_number: Option<usize>, key: &[u8], now: u32) -> Option<(u32, KeyVersion)> {
         let session = session_number?;
         let Engine { shared, context, pending, .. } = self;
         let mut place = None;
-        let fetching = shared.store.fetch(context, shared.store.key(key), visit, now, || {
+        let fetching = shared.store.fetch(context, shared.store.key(key), now, || {
             let id = pending.open(session, Queue::Front);
             place = Some(id);
             pending.await_key(id, 0)
@@ -289,15 +283,6 @@ fn stores(request: &Request<'_>) -> bool {
         | Request::Login(_)
         | Request::Say(_)
         | Request::Nothing => false,
-    }
-}
-
-/// Whether the item that a request looks at counts as read.
-fn visit(request: &Request<'_>) -> Visit {
-    match request {
-        Request::MetaDebug(_) => Visit::Peek,
-        Request::MetaGet(meta) if meta.flags.unnoticed => Visit::Peek,
-        _ => Visit::Read,
     }
 }
 

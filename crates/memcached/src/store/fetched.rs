@@ -28,23 +28,13 @@ pub enum Fetching {
     Begun(KeyVersion),
 }
 
-/// Whether an item that is looked up counts as read: such an item stays longer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Visit {
-    /// It does.
-    Read,
-    /// It does not.
-    Peek,
-}
-
 impl Store {
-    /// Looks up a key that is about to change, or to be shown. If it has to be read from the device, `ticket` is called, and
+    /// Looks up a key that is about to change. If it has to be read from the device, `ticket` is called, and
     /// [`poll`](Store::poll) reports the result with the ticket that it returns.
     pub fn fetch(
         &self,
         context: &mut ThreadContext,
         key: Key<'_>,
-        visit: Visit,
         now: u32,
         mut ticket: impl FnMut() -> u64,
     ) -> Fetching {
@@ -55,16 +45,15 @@ impl Store {
         let flushed_below = self.numbers.flushed_below();
         let ThreadContext { pending, fetched, old, .. } = context;
         *fetched = None;
-        let mut take = |outcome: Outcome<'_>| {
-            *fetched = Some(Fetched::new(of, look(outcome, flushed_below), old));
-        };
-        let now = self.latest(now);
-        match visit {
-            Visit::Read => {
-                self.cache.begin_many(pending, &[key], now, |_| ticket(), |_, outcome| take(outcome))
-            }
-            Visit::Peek => self.cache.begin_peek(pending, key, now, ticket, take),
-        }
+        self.cache.begin_many(
+            pending,
+            &[key],
+            self.latest(now),
+            |_| ticket(),
+            |_, outcome: Outcome<'_>| {
+                *fetched = Some(Fetched::new(of, look(outcome, flushed_below), old));
+            },
+        );
         if fetched.is_some() { Fetching::Here } else { Fetching::Begun(of) }
     }
 

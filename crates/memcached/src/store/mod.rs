@@ -1,7 +1,7 @@
 //! Items in a cache: many keys are read without a lock; the changes of a key are made one after the other.
 //!
-//! Little of the cache is used: it is read (`begin_many`, `begin_peek`, `poll`, and `get_many` where a change has to
-//! wait), written (`put_many_with`, `delete_many`) and closed. Which items go to flash is the cache's business.
+//! Little of the cache is used: it is read (`begin_many`, `poll`, and `get_many` where a change has to wait), written
+//! (`put_many_with`, `delete_many`) and closed. Which items go to flash is the cache's business.
 
 mod cas;
 mod context;
@@ -12,7 +12,7 @@ mod stripes;
 mod time_reached;
 
 pub use context::ThreadContext;
-pub use fetched::{Fetching, KeyVersion, Visit};
+pub use fetched::{Fetching, KeyVersion};
 pub use options::{OpenError, StoreOptions};
 
 use crate::clock;

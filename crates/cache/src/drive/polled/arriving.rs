@@ -8,9 +8,7 @@ use crate::flash::Flash;
 use crate::framing::block::{blocks_spanned, copy_payloads, payload_size};
 use crate::key::Key;
 use crate::limits::{LOOKUP_ROUNDS_MAX, SIDE_BY_SIDE};
-use crate::lookup::{
-    ArrivedBlock, FalsePositive, LongEntry, Lookup, Marks, Outcome, Probe, ReadBlocks, Scratch,
-};
+use crate::lookup::{ArrivedBlock, FalsePositive, LongEntry, Lookup, Outcome, Probe, ReadBlocks, Scratch};
 use crate::partition_state::PartitionState;
 use granary_log::Extent;
 use granary_log::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +47,7 @@ impl<'a> Arriving<'a> {
         let read = self.tables.take(id);
         if let Some(len) = read.record_len {
             self.arrive_record(scratch, &read, len, bytes, sink);
-            self.has_come(scratch, (&read.probes, read.marks), sink);
+            self.has_come(scratch, &read.probes, sink);
             return self.tables.close(id, read);
         }
         let geometry = self.flash.log.geometry();
@@ -60,25 +58,20 @@ impl<'a> Arriving<'a> {
             let blocks = std::iter::once(read.blocks).chain(std::iter::repeat(ReadBlocks::Told));
             for (some, blocks) in same.chunks(SIDE_BY_SIDE).zip(blocks) {
                 self.arrive_block(io, scratch, (&read, blocks), some, bytes, sink);
-                self.has_come(scratch, (some, read.marks), sink);
+                self.has_come(scratch, some, sink);
             }
         }
         self.tables.close(id, read);
     }
 
     /// Notes for the keys of `probes` that a read of theirs has completed.
-    fn has_come(
-        &mut self,
-        scratch: &mut Scratch,
-        (probes, marks): (&[Probe], Marks),
-        sink: &mut dyn FnMut(u64, Outcome<'_>),
-    ) {
+    fn has_come(&mut self, scratch: &mut Scratch, probes: &[Probe], sink: &mut dyn FnMut(u64, Outcome<'_>)) {
         for probe in probes {
             let waiting = &mut self.tables.waiting[probe.key as usize];
             waiting.reads -= 1;
             match waiting.reads {
                 0 if waiting.answered => self.tables.dismiss(probe.key),
-                0 => self.look_again(scratch, (probe.key, marks), sink),
+                0 => self.look_again(scratch, probe.key, sink),
                 _ => {}
             }
         }
@@ -101,8 +94,7 @@ impl<'a> Arriving<'a> {
             std::array::from_fn(|i| Probe { key: i as u32, ..same[i.min(same.len() - 1)] });
         let resolved: [AtomicBool; SIDE_BY_SIDE] = std::array::from_fn(|i| AtomicBool::new(of(i).answered));
         let sink = |i, outcome: Outcome<'_>| sink(of(i).ticket, outcome);
-        let keys = &keys[..same.len()];
-        let mut lookup = Lookup::new(self.shared, keys, &resolved, self.now, sink).with_marks(read.marks);
+        let mut lookup = Lookup::new(self.shared, &keys[..same.len()], &resolved, self.now, sink);
         lookup.read_blocks = blocks;
         scratch.begin();
         let block = ArrivedBlock { bytes, instance: read.instance, sequence: read.sequence };
@@ -126,9 +118,9 @@ impl<'a> Arriving<'a> {
             self.opened.push(opening);
             let id = same[probe.key as usize].key;
             self.tables.waiting[id as usize].reads += 1;
-            let of_record = &mut self.tables.reads[opening as usize];
-            (of_record.record_len, of_record.marks) = (Some(len), read.marks);
-            of_record.probes.push(Probe { key: id, ..probe });
+            let read = &mut self.tables.reads[opening as usize];
+            read.record_len = Some(len);
+            read.probes.push(Probe { key: id, ..probe });
         }
         scratch.long = long;
         for (probe, resolved) in same.iter().zip(resolved) {
@@ -162,7 +154,7 @@ impl<'a> Arriving<'a> {
         let is_whole = copy_payloads(geometry, bytes, of, &mut record) == blocks;
         let (keys, resolved) = ([waiting.key()], [AtomicBool::new(false)]);
         let sink = |_, outcome: Outcome<'_>| sink(waiting.ticket, outcome);
-        let mut lookup = Lookup::new(self.shared, &keys, &resolved, self.now, sink).with_marks(read.marks);
+        let mut lookup = Lookup::new(self.shared, &keys, &resolved, self.now, sink);
         scratch.begin();
         let entry = LongEntry { probe: Probe { key: 0, ..probe }, sequence: read.sequence, len };
         lookup.take_long(self.flash, entry, is_whole.then_some(&record[..len]), scratch);
@@ -175,19 +167,14 @@ impl<'a> Arriving<'a> {
     }
 
     /// Plans a key again that was not found where the index pointed.
-    fn look_again(
-        &mut self,
-        scratch: &mut Scratch,
-        (id, marks): (u32, Marks),
-        sink: &mut dyn FnMut(u64, Outcome<'_>),
-    ) {
+    fn look_again(&mut self, scratch: &mut Scratch, id: u32, sink: &mut dyn FnMut(u64, Outcome<'_>)) {
         scratch.begin();
         // Taken out of the table while it is planned, for it may begin to wait again.
         let LiftedKey { ticket, bytes, hash, round } = self.tables.lift(id, &mut scratch.false_positives);
         let keys = [Key::hashed(hash, &bytes)];
         let resolved = [AtomicBool::new(false)];
         let sink = |_, outcome: Outcome<'_>| sink(ticket, outcome);
-        let mut lookup = Lookup::new(self.shared, &keys, &resolved, self.now, sink).with_marks(marks);
+        let mut lookup = Lookup::new(self.shared, &keys, &resolved, self.now, sink);
         lookup.plan_again(scratch, round == LOOKUP_ROUNDS_MAX);
         if !scratch.probes.is_empty() {
             open_reads(&mut lookup, self.flash, scratch, self.tables, self.opened, round + 1, |_, _| id);

@@ -11,7 +11,7 @@ use super::by_block::{Usable, or_by_block};
 use super::io::Io;
 use crate::flash::Flash;
 use crate::key::Key;
-use crate::lookup::{Lookup, Marks, Outcome, Workspace};
+use crate::lookup::{Lookup, Outcome, Workspace};
 use crate::partition_state::PartitionState;
 use arriving::Arriving;
 use granary_log::{Engine, ReadQueue};
@@ -56,11 +56,11 @@ impl Pending {
     }
 }
 
-/// See [`Cache::begin_many`](crate::Cache::begin_many) and [`Cache::begin_peek`](crate::Cache::begin_peek).
+/// See [`Cache::begin_many`](crate::Cache::begin_many).
 pub(crate) fn begin_many(
     shared: &PartitionState,
     pending: &mut Pending,
-    (keys, marks): (&[Key<'_>], Marks),
+    keys: &[Key<'_>],
     now: u32,
     mut ticket: impl FnMut(usize) -> u64,
     sink: impl FnMut(usize, Outcome<'_>),
@@ -68,7 +68,7 @@ pub(crate) fn begin_many(
     let Pending { io, tables, opened, .. } = pending;
     let mut workspace = shared.helpers.lend(&mut io.workspace, keys.len());
     let Workspace { scratch, resolved } = &mut *workspace;
-    let mut lookup = Lookup::new(shared, keys, resolved, now, sink).with_marks(marks);
+    let mut lookup = Lookup::new(shared, keys, resolved, now, sink);
     scratch.begin();
     lookup.plan(scratch, 0..keys.len());
     if let Some(flash) = &shared.flash

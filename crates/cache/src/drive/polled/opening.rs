@@ -27,8 +27,7 @@ pub(super) fn open_reads<S: FnMut(usize, Outcome<'_>)>(
         for (read, extent) in scratch.reads.iter().zip(&scratch.extents) {
             let sequence = scratch.on_device[read.segment].sequence;
             let opening = tables.open(*extent, sequence, flash.log.instance());
-            let of_lookup = &mut tables.reads[opening as usize];
-            (of_lookup.blocks, of_lookup.marks) = (lookup.read_blocks, lookup.marks());
+            tables.reads[opening as usize].blocks = lookup.read_blocks;
             opened.push(opening);
             let end = extent.offset + extent.len as u64;
             let of_read = scratch.probes[read.probe..].iter();

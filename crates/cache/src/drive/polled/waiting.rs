@@ -1,7 +1,7 @@
 //! Keys that wait for reads, and reads that keys wait for: two tables whose slots are reused.
 
 use crate::key::{Key, KeyHash};
-use crate::lookup::{FalsePositive, Marks, Probe, ReadBlocks};
+use crate::lookup::{FalsePositive, Probe, ReadBlocks};
 use granary_log::Extent;
 
 /// A key that waits for reads.
@@ -42,8 +42,6 @@ pub(super) struct Read {
     pub instance: u64,
     /// What the RAM tier does with its blocks.
     pub blocks: ReadBlocks,
-    /// The marks that the lookup of its keys leaves.
-    pub marks: Marks,
     /// In order of their blocks; their keys are indexes of [`PendingKey`].
     pub probes: Vec<Probe>,
     /// The length of the record in bytes, if the read is of all blocks of one entry.
@@ -110,7 +108,7 @@ impl Tables {
         });
         let read = &mut self.reads[id as usize];
         read.probes.clear();
-        (read.record_len, read.blocks, read.marks) = (None, ReadBlocks::Kept, Marks::All);
+        (read.record_len, read.blocks) = (None, ReadBlocks::Kept);
         (read.extent, read.sequence, read.instance) = (extent, sequence, instance);
         id
     }
