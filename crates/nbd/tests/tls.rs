@@ -227,10 +227,10 @@ fn replies_that_a_client_takes_after_its_goodbye_are_not_lost() {
     let mut stream = client_over(&serving, socket);
     (0..READS as u64).for_each(|i| stream.write_all(&request(0, READ, i, 0, READ_BYTES)).unwrap());
     stream.write_all(&request(0, DISC, 9, 0, 0)).unwrap();
-    std::thread::sleep(Duration::from_millis(50));
+    std::thread::sleep(Duration::from_millis(300));
     stream.conn.send_close_notify();
     stream.flush().unwrap();
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(100));
     let mut taken = 0;
     let mut buffer = vec![0; 64 << 10];
     loop {

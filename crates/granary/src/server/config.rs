@@ -61,7 +61,7 @@ struct ConfiguredUser {
 pub enum ConfigError {
     #[error("{0}: cannot read: {1}")]
     Read(PathBuf, std::io::Error),
-    /// Neither the line nor its value is shown: it may be a password.
+    /// Neither the line nor a value of the wrong type is shown: it may be a password.
     #[error("{0}: line {1}: {2}")]
     Parse(PathBuf, usize, String),
     #[error(

@@ -154,7 +154,9 @@ impl CasNumbers {
             return Ok(());
         }
         let flushed = Persisted { flushed_below: below, flush_at: 0, ..*persisted };
-        self.replace(&mut persisted, flushed)
+        self.replace(&mut persisted, flushed)?;
+        self.last_flush.store(below, Ordering::Release);
+        Ok(())
     }
 
     /// Plans a flush for the second `at`; replaces an earlier plan.

@@ -103,8 +103,10 @@ impl Connection {
         self.conversation.client_has_gone();
         self.channel.close();
         // After a goodbye, too: through TLS, bytes of the client come behind it.
-        if !matches!(end, End::Broken(_)) {
-            self.linger();
+        match end {
+            End::Broken(_) => {}
+            End::Protocol(_) if self.channel.is_encrypted() => self.linger(self.context.stall_timeout),
+            _ => self.linger(Duration::ZERO),
         }
         end
     }
@@ -366,18 +368,25 @@ impl Connection {
         }
     }
 
-    /// Waits a moment for the client to take the last replies and to go: closing a socket with unread bytes would make
-    /// the system drop undelivered replies.
-    fn linger(&mut self) {
+    /// Waits for the client to take the last replies and to go: a moment, or `most` as long as the server is not stopped.
+    /// Closing a socket with unread bytes would make the system drop undelivered replies.
+    fn linger(&mut self, most: Duration) {
         let wire = &mut self.channel.stream;
         wire.shutdown();
-        let until = Instant::now() + Duration::from_millis(STOP_LINGER_MILLISECONDS);
+        let began = Instant::now();
+        let moment = Duration::from_millis(STOP_LINGER_MILLISECONDS);
         loop {
-            let left = until.saturating_duration_since(Instant::now());
+            let is_stopped = self.stopping.is_some() || self.context.stop.is_given();
+            let until = began + if is_stopped { moment } else { most.max(moment) };
+            // In between it is seen whether the server is stopped.
+            let left = until.saturating_duration_since(Instant::now()).min(moment);
             let mut fds = [PollFd::from_borrowed_fd(wire.input(), PollFlags::IN)];
-            let came = Timespec::try_from(left).ok().and_then(|left| poll(&mut fds, Some(&left)).ok());
+            let Some(came) = Timespec::try_from(left).ok().and_then(|left| poll(&mut fds, Some(&left)).ok())
+            else {
+                return;
+            };
             let mut scratch = [0; 4096];
-            if left.is_zero() || came != Some(1) || !matches!(io::Read::read(wire, &mut scratch), Ok(1..)) {
+            if left.is_zero() || came == 1 && !matches!(io::Read::read(wire, &mut scratch), Ok(1..)) {
                 return;
             }
         }

@@ -317,11 +317,12 @@ impl Catalogue {
 
     /// The error for a name that is taken. It names the configuration file that describes the dictionary, if one does.
     fn already_exists(&self, noun: Noun, name: &FullName) -> Error {
-        let origin = self.origins.of(&name.database, &name.name).filter(|origin| origin.is_described);
-        let origin = origin.map_or(String::new(), |origin| format!("; {} describes it", origin.path));
         match noun {
-            Noun::Table => Error::table_already_exists(format!("Table {name} already exists{origin}")),
+            Noun::Table => Error::table_already_exists(format!("Table {name} already exists")),
             Noun::Dictionary => {
+                let origin = self.origins.of(&name.database, &name.name);
+                let origin = origin.filter(|origin| origin.is_described);
+                let origin = origin.map_or(String::new(), |origin| format!("; {} describes it", origin.path));
                 Error::dictionary_already_exists(format!("Dictionary {name} already exists{origin}"))
             }
         }
