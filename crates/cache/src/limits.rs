@@ -21,10 +21,13 @@ pub const ENTRY_BYTES_EXPECTED_MIN: u64 = 64;
 /// Bytes of a bucket of the index: a cache line.
 pub const BUCKET_BYTES: usize = 64;
 
-/// A full table of fewer buckets doubles, to this many at most: 16 KiB, with some 4000 entries.
-pub const DOUBLED_BUCKETS_MAX: usize = 256;
+/// A full table of fewer buckets grows by one bucket in [`SMALL_GROWTH_DIVISOR`]. As many take 32 KiB, and have some 8000
+/// entries.
+pub const SMALL_TABLE_BUCKETS: usize = 512;
+/// See [`SMALL_TABLE_BUCKETS`]: after that it is 4/5 as full as before.
+pub const SMALL_GROWTH_DIVISOR: usize = 4;
 
-/// A full table of as many or more grows by one bucket in this many: after that it is 10/11 as full as before.
+/// A larger full table grows by one bucket in this many: after that it is 10/11 as full as before.
 pub const GROWTH_DIVISOR: usize = 10;
 
 /// DRAM first, a full table grows by one bucket in this many: it is 32/33 as full as before.

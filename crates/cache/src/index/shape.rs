@@ -3,8 +3,8 @@
 use super::bits::{FIELD_BITS_MAX, Line, Select, low_bits};
 use super::divisor::Divisor;
 use crate::limits::{
-    BUCKET_BYTES, DOUBLED_BUCKETS_MAX, ENTRY_BYTES_EXPECTED_MIN, GROWTH_DIVISOR, HASH_BITS,
-    OBJECT_BYTES_EXPECTED_MIN, SHARDS, TAG_AND_BLOCK_BITS, TAG_BITS_MIN, TIGHT_GROWTH_DIVISOR,
+    BUCKET_BYTES, ENTRY_BYTES_EXPECTED_MIN, GROWTH_DIVISOR, HASH_BITS, OBJECT_BYTES_EXPECTED_MIN, SHARDS,
+    SMALL_GROWTH_DIVISOR, SMALL_TABLE_BUCKETS, TAG_AND_BLOCK_BITS, TAG_BITS_MIN, TIGHT_GROWTH_DIVISOR,
 };
 
 const BUCKET_BITS: usize = BUCKET_BYTES * 8;
@@ -24,7 +24,7 @@ pub(crate) struct Capacity {
 /// How a full table grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Growth {
-    /// Twofold while it is small, then by a tenth.
+    /// By a quarter while it is small, then by a tenth.
     Quick,
     /// By a thirty-second: entries come no faster than flash takes them.
     Tight,
@@ -34,10 +34,8 @@ impl Growth {
     /// How many buckets a table of `buckets` gets more.
     pub fn of(self, buckets: usize) -> usize {
         let more = match self {
-            Self::Quick => {
-                let doubled = buckets.min(DOUBLED_BUCKETS_MAX.saturating_sub(buckets));
-                doubled.max(buckets / GROWTH_DIVISOR)
-            }
+            Self::Quick if buckets < SMALL_TABLE_BUCKETS => buckets / SMALL_GROWTH_DIVISOR,
+            Self::Quick => buckets / GROWTH_DIVISOR,
             Self::Tight => buckets / TIGHT_GROWTH_DIVISOR,
         };
         more.max(1)
