@@ -40,7 +40,7 @@ macro_rules! counters {
                 $(self.$name += counters.$name.get();)*
             }
 
-            /// What was added since `base`.
+            /// Returns what each counter has grown by since `base`.
             pub fn since(self, base: Self) -> Self {
                 Self { $($name: self.$name.saturating_sub(base.$name),)* }
             }

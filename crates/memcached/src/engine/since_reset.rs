@@ -21,7 +21,7 @@ macro_rules! figures {
         pub struct Others { $(pub(super) $name: u64,)* }
 
         impl Others {
-            /// What was added since `base`. Estimates among them may have become less.
+            /// Returns what each figure has grown by since `base`; 0 for an estimate that has become smaller.
             fn since(self, base: Self) -> Self {
                 Self { $($name: self.$name.saturating_sub(base.$name),)* }
             }
