@@ -107,8 +107,8 @@ impl SourceKind {
     /// The kind of this name.
     ///
     /// # Errors
-    /// `SUPPORT_IS_DISABLED` if the program was built without it, `NOT_IMPLEMENTED` if only ClickHouse has it; `UNKNOWN_ELEMENT_IN_CONFIG` lists the names that
-    /// there are.
+    /// `SUPPORT_IS_DISABLED` if the program was built without it, `NOT_IMPLEMENTED` if only ClickHouse has it;
+    /// `UNKNOWN_ELEMENT_IN_CONFIG` lists the names that there are.
     pub fn named(name: &str) -> Result<&'static SourceKind, DictError> {
         if let Some(kind) = KINDS.iter().find(|kind| kind.name == name) {
             return Ok(kind);

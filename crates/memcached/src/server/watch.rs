@@ -15,7 +15,8 @@ pub struct Stats(pub(super) Weak<ServerState>);
 
 impl Stats {
     /// Returns the whole numbers that `stats` answers, by name; those of `stats settings` and `stats granary` have
-    /// their group as a prefix (`granary.hits_flash`). `stats reset` does not reset them. The map is empty once the server has stopped.
+    /// their group as a prefix (`granary.hits_flash`). `stats reset` does not reset them. The map is empty once the
+    /// server has stopped.
     pub fn read(&self) -> HashMap<String, u64> {
         let Some(shared) = self.0.upgrade() else { return HashMap::new() };
         let mut figures = HashMap::new();
