@@ -3,7 +3,7 @@
 
 use granary_cache::admission::Admission;
 use granary_cache::limits::DEFAULT_MEMORY_FOLDER;
-use granary_cache::{Cache, Entry, FlashOptions, Io, Options, Outcome};
+use granary_cache::{Cache, Entry, FlashOptions, Io, Options, Outcome, testing};
 use std::path::Path;
 use std::time::Instant;
 
@@ -81,7 +81,7 @@ fn main() {
                 stats.memory_entries,
                 stats.memory_bytes as f64 / stats.memory_entries as f64
             );
-            cache.abandon();
+            testing::abandon(cache);
             let (begun, processor_begun) = (Instant::now(), process_seconds());
             let cache = Cache::open(options).expect("it opens");
             let (seconds, processor) = (begun.elapsed().as_secs_f64(), process_seconds() - processor_begun);

@@ -5,7 +5,7 @@
 
 use granary_cache::admission::Admission;
 use granary_cache::limits::HASH_BITS;
-use granary_cache::{Cache, Entry, FlashOptions, Io, KeyHasher, Options, Outcome};
+use granary_cache::{Cache, Entry, FlashOptions, Io, KeyHasher, Options, Outcome, testing};
 use std::time::Instant;
 
 const SEED: u64 = 1;
@@ -82,7 +82,7 @@ fn main() {
             stats.flash_segments
         );
         if words[5] == "kill" {
-            cache.abandon();
+            testing::abandon(cache);
         } else {
             cache.close().expect("it stops");
         }

@@ -445,16 +445,14 @@ impl Cache {
     }
 
     /// Stops as a kill would: write buffers are lost, nothing is marked as clean. For tests.
-    #[doc(hidden)]
-    pub fn abandon(self) {
+    pub(crate) fn abandon(self) {
         let Self { codecs, partitions, .. } = self;
         drop(codecs);
         partitions.into_iter().for_each(Partition::abandon);
     }
 
     /// Checks every structure against itself. For tests; other threads must be at rest.
-    #[doc(hidden)]
-    pub fn validate(&self) {
+    pub(crate) fn validate(&self) {
         self.partitions.iter().for_each(Partition::validate);
     }
 

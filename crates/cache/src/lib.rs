@@ -76,6 +76,8 @@ mod single_flight;
 #[path = "../../log/tests/common/skip.rs"]
 mod skip;
 mod stats;
+#[doc(hidden)]
+pub mod testing;
 mod tombstones;
 mod typed;
 mod write;

@@ -160,6 +160,13 @@ pub const SHARED_MEMORY_ENTRY_DIVISOR: u64 = 2;
 /// it was put and in the next one: it does not leave before older entries, even if all of these were read.
 pub const FRESH_DIVISOR: u64 = 8;
 
+/// While this part of what entries have of the RAM tier is replaced, all found marks of the index are cleared once: an
+/// entry is copied to RAM if it is found on flash twice in about that time.
+pub const FOUND_TURNOVER_DIVISOR: u64 = 2;
+
+/// Most buckets of the index whose found marks are cleared for one entry that is copied to RAM.
+pub const BUCKETS_COOLED_MAX: usize = 4;
+
 /// Longest value, in bytes; a segment may bound it further.
 pub const VALUE_BYTES_MAX: usize = 1 << 30;
 

@@ -16,7 +16,9 @@ use crate::admission::COUNT_MAX;
 use crate::codec::StoredValue;
 use crate::entry::StoredEntry;
 use crate::key::{Key, KeyHash, KeyHasher};
-use crate::limits::{CACHE_LINE_BYTES, MEMORY_CHUNK_BYTES_MAX, PREFETCHED_BYTES_MAX, SIDE_BY_SIDE};
+use crate::limits::{
+    CACHE_LINE_BYTES, MEMORY_CHUNK_BYTES_MAX, PREFETCHED_BYTES_MAX, SHARED_MEMORY_PAGE_BYTES, SIDE_BY_SIDE,
+};
 use crate::record::{EntryRecord, HeaderBytes, parse_short, same_bytes};
 use chunk::Chunk;
 use entry::{
@@ -34,6 +36,9 @@ use std::sync::Arc;
 
 /// Most entries that one insertion passes to remove dead ones. An insertion makes at most one dead entry.
 const COMPACT_STEPS: usize = 8;
+
+/// A shard's next chunk has at most this part of its bytes, but a page.
+const CHUNKS_OF_GROWING_SHARD: usize = 16;
 
 /// Where an entry begins: the chunk's number (from the first ever, its low 16 bits) and the offset in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -422,7 +427,7 @@ impl Memory {
 
     /// Whether another entry of `len` bytes would exceed the budget.
     fn lacks_room(&self, len: usize) -> bool {
-        let more = if self.needs_chunk(len) { self.chunk_bytes().max(len) } else { 0 } as u64;
+        let more = if self.needs_chunk(len) { self.next_chunk_bytes().max(len) } else { 0 } as u64;
         let exceeds = self.bytes_allocated() as u64 + more > self.pool.share()
             && match self.role {
                 Role::InFrontOfFlash => true,
@@ -432,6 +437,11 @@ impl Memory {
                 }
             };
         exceeds || self.exceeds_own_bounds()
+    }
+
+    /// Whether an entry with a record of `record` bytes fits without another one leaving.
+    pub fn has_room(&self, record: usize) -> bool {
+        !self.lacks_room(RECORD_AT + record)
     }
 
     /// Whether another entry would exceed the shard's bounds, whatever its length.
@@ -476,8 +486,10 @@ impl Memory {
         });
     }
 
-    fn chunk_bytes(&self) -> usize {
-        self.pool.chunk_bytes(self.entries)
+    /// Bytes of the next chunk: a shard that grows leaves a small part of its last one unused.
+    fn next_chunk_bytes(&self) -> usize {
+        let grown = (self.chunk_bytes / CHUNKS_OF_GROWING_SHARD).max(1);
+        self.pool.chunk_bytes(self.entries).min(grown.next_multiple_of(SHARED_MEMORY_PAGE_BYTES as usize))
     }
 
     /// Whether an entry of `len` bytes does not fit the last chunk.
@@ -490,7 +502,7 @@ impl Memory {
     /// The place of the next entry, which has `len` bytes.
     fn room_for(&mut self, len: usize) -> EntryAt {
         if self.needs_chunk(len) {
-            let wanted = self.chunk_bytes().max(len);
+            let wanted = self.next_chunk_bytes().max(len);
             let sequence = self.next_sequence();
             let chunk = match self.spare.take() {
                 Some(mut spare) if spare.capacity() >= wanted => {

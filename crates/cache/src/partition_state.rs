@@ -91,6 +91,12 @@ impl PartitionState {
         after > Headroom::Exceeded && Headroom::of(flash, &self.pool) >= Headroom::BelowTarget
     }
 
+    /// Whether the shards are likely to have room for copies without other entries leaving. DRAM first, all room is for
+    /// entries that are put.
+    pub fn may_have_room(&self) -> bool {
+        !self.is_dram_first() && self.pool.has_room()
+    }
+
     /// Whether all entries that are searched in a block have left RAM lately: a larger RAM would still have them.
     pub fn are_ghosts(&self, keys: &[Key<'_>], probes: &[Probe]) -> bool {
         let Some(ghosts) = self.pool.ghosts() else { return false };

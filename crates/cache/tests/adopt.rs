@@ -5,7 +5,7 @@
 mod skip;
 
 use granary_cache::admission::Admission;
-use granary_cache::{Cache, Entry, FlashOptions, Io, OpenError, Options, Outcome};
+use granary_cache::{Cache, Entry, FlashOptions, Io, OpenError, Options, Outcome, testing};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ fn put_and_abandon_behind(options: Options, then: impl FnOnce()) {
         .collect();
     then();
     assert!(cache.put_many(&entries).is_empty());
-    cache.abandon();
+    testing::abandon(cache);
 }
 
 fn has_all(cache: &Cache) {
@@ -109,7 +109,7 @@ fn a_process_that_is_slow_to_end_keeps_its_ram_tier_for_the_next() {
     };
     ends.join().unwrap();
     has_all(&cache);
-    cache.abandon();
+    testing::abandon(cache);
 }
 
 /// A cache whose files were removed, and which is closed after another one was made in their place.
@@ -122,7 +122,7 @@ fn a_cache_that_is_replaced_leaves_the_next_its_ram_tier() {
     put_and_abandon_behind(options(), || drop(replaced.close()));
     let cache = Cache::open(options()).unwrap();
     has_all(&cache);
-    cache.abandon();
+    testing::abandon(cache);
 }
 
 #[test]
@@ -133,5 +133,5 @@ fn a_folder_that_others_have_filled_keeps_what_is_in_it() {
     rustix::fs::fallocate(&others, rustix::fs::FallocateFlags::empty(), 0, 50 << 20).unwrap();
     let cache = Cache::open(options(folder.path(), memory.path())).unwrap();
     has_all(&cache);
-    cache.abandon();
+    testing::abandon(cache);
 }

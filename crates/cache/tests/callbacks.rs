@@ -5,7 +5,7 @@ mod common;
 
 use common::options;
 use granary_cache::admission::Admission;
-use granary_cache::{Cache, Compression, Engine, Entry, Io, Key, Options, Outcome, Pending};
+use granary_cache::{Cache, Compression, Engine, Entry, Io, Key, Options, Outcome, Pending, testing};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -123,7 +123,7 @@ fn on_each_cache(name: &str, work: fn(&Cache)) {
         let cache = filled(options(folder.path()), is_flushed);
         let shared = Arc::clone(&cache);
         without_deadlock(&format!("{name}, {shape}"), move || work(&shared));
-        cache.validate();
+        testing::validate(&cache);
         for key in 0..KEYS {
             cache
                 .get(&key.to_le_bytes())

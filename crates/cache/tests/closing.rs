@@ -11,7 +11,7 @@ use common::{get_version as get, options};
 use gated::GatedDevice;
 use granary_cache::admission::Admission;
 use granary_cache::limits::DEFAULT_MEMORY_FOLDER;
-use granary_cache::{Cache, Entry, Io, MemoryDevice, Options, Outcome};
+use granary_cache::{Cache, Entry, Io, MemoryDevice, Options, Outcome, testing};
 use granary_log::device::{Fault, Faults, FaultyDevice};
 use std::path::Path;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ fn what_the_device_refuses_stays_where_a_kill_leaves_it() {
     for _ in 0..2 {
         let cache = open(&device, &options);
         assert_eq!(found(&cache), KEYS);
-        cache.validate();
+        testing::validate(&cache);
         cache.close().unwrap();
         assert_eq!(std::fs::read_dir(memory.path()).unwrap().count(), 0, "a clean stop leaves nothing there");
     }
@@ -129,7 +129,7 @@ fn what_is_refused_and_in_private_memory_is_reported_as_lost() {
         let there = (0..30).filter(|key| cache.get(&large(*key)).is_some()).count();
         assert_eq!(there, 30, "{admission:?}, {chance}: {closed:?}");
         assert!(closed.is_err() || found(&cache) == KEYS, "{admission:?}, {chance}");
-        cache.validate();
+        testing::validate(&cache);
     }
 }
 
@@ -161,7 +161,7 @@ fn a_slow_device_is_waited_for() {
     opens.join().unwrap();
     let cache = open();
     assert_eq!(found(&cache), KEYS);
-    cache.validate();
+    testing::validate(&cache);
 }
 
 /// What no segment or block can hold is refused when it is put, rather than lost at the stop; without writes RAM alone is
@@ -188,6 +188,6 @@ fn what_could_never_be_written_is_refused() {
             });
             assert_eq!(seen.as_deref(), is_kept.then_some(value), "older versions are removed");
         }
-        cache.validate();
+        testing::validate(&cache);
     }
 }

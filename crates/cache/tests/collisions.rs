@@ -4,7 +4,7 @@
 mod common;
 
 use common::{LOOK_ALIKES, get, options, put_alone};
-use granary_cache::Cache;
+use granary_cache::{Cache, testing};
 use granary_log::device::MemoryDevice;
 use std::path::Path;
 
@@ -24,7 +24,7 @@ fn keys_that_look_alike_do_not_drive_each_other_out_for_ever() {
     assert_eq!(get(&cache, TWO), None, "and the cache notes where it is not");
     put_alone(&cache, TWO, 2);
     assert_eq!((get(&cache, ONE), get(&cache, TWO)), (Some(1), Some(2)));
-    cache.validate();
+    testing::validate(&cache);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Values are the same whatever they were compressed with, and a value that cannot be decompressed is a miss.
 
-use granary_cache::{Applications, Cache, Compression, Entry, FlashOptions, Io, Key, Options, Outcome};
+use granary_cache::{
+    Applications, Cache, Compression, Entry, FlashOptions, Io, Key, Options, Outcome, testing,
+};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -100,7 +102,7 @@ fn values_stay_what_they_are_through_trainings_stops_and_kills() {
             assert!(ratio > least, "{compression}: {ratio}");
             assert!(stats.codec_bytes < 3 << 20, "{} bytes", stats.codec_bytes);
             cache.flush().unwrap();
-            cache.abandon();
+            testing::abandon(cache);
             // Whatever the next process compresses with.
             for other in [Compression::None, Compression::Lz4, Compression::Zstd] {
                 let cache = open(other);
@@ -149,7 +151,7 @@ fn a_cache_whose_dictionaries_are_lost_starts_empty_and_numbers_given_again_misl
             let open = |compression| Cache::open(options(folder.path(), compression, 4 << 20)).unwrap();
             let stop = |cache: Cache| {
                 cache.flush().unwrap();
-                if kills { cache.abandon() } else { cache.close().unwrap() }
+                if kills { testing::abandon(cache) } else { cache.close().unwrap() }
             };
             let fill = |cache: &Cache, round: u64| {
                 put(cache, round);

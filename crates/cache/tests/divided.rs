@@ -2,7 +2,7 @@
 //! budget holds, and which options are refused.
 
 use granary_cache::admission::Admission;
-use granary_cache::{Cache, Entry, FlashOptions, Io, MemoryDivision, OpenError, Options, Outcome};
+use granary_cache::{Cache, Entry, FlashOptions, Io, MemoryDivision, OpenError, Options, Outcome, testing};
 use granary_log::device::MemoryDevice;
 use std::path::Path;
 use std::time::Duration;
@@ -105,7 +105,7 @@ fn pass(reader: &mut Reader<'_>, phase: Phase) -> (u64, u64) {
     run(reader);
     let after = reader.cache.stats();
     assert!(after.memory_bytes <= MEMORY_BYTES, "{after:?}");
-    reader.cache.validate();
+    testing::validate(reader.cache);
     let reads = (after.block_reads - before.block_reads) * 1000 / (GETS / 2);
     (reads, after.block_bytes * 100 / MEMORY_BYTES)
 }

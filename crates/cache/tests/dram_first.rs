@@ -4,7 +4,7 @@ mod common;
 
 use common::{get_version as get, options};
 use granary_cache::admission::{Admission, Flashield};
-use granary_cache::{Cache, Entry, Io, Options, Outcome, Stats};
+use granary_cache::{Cache, Entry, Io, Options, Outcome, Stats, testing};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -61,12 +61,12 @@ fn a_stop_saves_what_is_in_ram_and_a_kill_does_not() {
     assert_eq!(found(&cache, 0..1000), 1000, "warm after a stop");
     (0..500).for_each(|key| put(&cache, key, key + 1));
     cache.delete_many(&[cache.key(&999u64.to_le_bytes())]);
-    cache.abandon();
+    testing::abandon(cache);
     let cache = open();
     assert_eq!(found(&cache, 0..500), 0, "what was written over in RAM does not come back");
     assert_eq!(found(&cache, 500..999), 499, "what was on flash is there");
     assert_eq!(get(&cache, 999), None);
-    cache.validate();
+    testing::validate(&cache);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn flash_gets_what_was_read() {
     let there = |keys: &[u64]| keys.iter().filter(|key| get(&cache, **key) == Some(**key)).count();
     assert!(there(&read) > 800, "{} of {} that were read", there(&read), read.len());
     assert!(there(&unread) < 500, "{} of {} that were not", there(&unread), unread.len());
-    cache.validate();
+    testing::validate(&cache);
 }
 
 /// Objects that are read on flash go back to RAM when their segment is reused, and to flash again; the
@@ -152,7 +152,7 @@ fn what_is_hot_on_flash_outlives_the_ring() {
     assert!(stats.taken_back > 100, "{stats:?}");
     assert!(found(&cache, 0..100) > 90, "{} of 100 hot ones", found(&cache, 0..100));
     assert!(found(&cache, 100..1000) < 100, "{} of 900 cold ones", found(&cache, 100..1000));
-    cache.validate();
+    testing::validate(&cache);
 }
 
 /// A kill loses no entry that was put again after its old segment was emptied and before that segment was overwritten.
@@ -184,14 +184,14 @@ fn what_is_written_anew_while_its_old_segment_waits_outlives_a_kill() {
             }
         }
         cache.flush().unwrap();
-        cache.abandon();
+        testing::abandon(cache);
         cache = Cache::open(options()).unwrap();
         let newest = (last - 40 * 3..last).filter(|version| get(&cache, version % KEYS) == Some(*version));
         assert_eq!(newest.count(), 40 * 3, "after {last} puts");
         for version in last - KEYS..last {
             assert!([None, Some(version)].contains(&get(&cache, version % KEYS)), "of {last} puts");
         }
-        cache.validate();
+        testing::validate(&cache);
     }
 }
 
@@ -219,14 +219,14 @@ fn what_was_emptied_stays_so_through_a_kill_and_a_stop() {
     for round in 0..20 {
         // Each time the open segment is filled to another degree.
         let end = put_some(&cache, 300 + 37 * round);
-        cache.abandon();
+        testing::abandon(cache);
         cache = open();
         let left: Vec<u64> = (end - 12_000..end).filter(|key| get(&cache, *key).is_none()).collect();
         cache.close().unwrap();
         cache = open();
         let back = left.iter().filter(|key| get(&cache, **key).is_some()).count();
         assert_eq!(back, 0, "of {} in round {round}", left.len());
-        cache.validate();
+        testing::validate(&cache);
     }
 }
 
@@ -251,7 +251,7 @@ fn a_stop_saves_what_is_hot_in_the_segments_it_reclaims() {
     let cache = open();
     let warm = hot.iter().filter(|key| get(&cache, **key) == Some(**key)).count();
     assert!(warm * 100 > hot.len() * 97, "{warm} of {}", hot.len());
-    cache.validate();
+    testing::validate(&cache);
 }
 
 /// A small ring of large segments: a stop writes the entries in RAM, and gives up no more segments for them than it
@@ -290,7 +290,7 @@ fn a_stop_costs_a_small_ring_no_more_than_it_writes() {
         // At most RAM's entries, and those of the slot that a start keeps empty: the one to be written next.
         assert!(before - after <= (MEMORY + (512 << 10)) / 420, "{before} entries, {after} after a stop");
         before = after;
-        cache.validate();
+        testing::validate(&cache);
     }
 }
 

@@ -5,7 +5,7 @@ mod common;
 use common::{HASH_SEED, Hooked, copy_as_killed, get_version as get, options};
 use granary_cache::admission::Admission;
 use granary_cache::limits::{HASH_BITS, SHARDS};
-use granary_cache::{Cache, Entry, KeyHasher, Options};
+use granary_cache::{Cache, Entry, KeyHasher, Options, testing};
 use granary_log::device::{Device, MemoryDevice};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -128,7 +128,7 @@ fn a_kill_does_not_bring_back_what_a_lookalike_took_over() {
     assert_eq!(get(&cache, k), Some(2));
     let left = copy_as_killed(&at("first"), &at("second"), &memory);
     drop(held);
-    cache.abandon();
+    testing::abandon(cache);
     let cache = Cache::open_on(Box::new(left), shape("second")).unwrap();
     assert_ne!(get(&cache, k), Some(1), "version 2 was put before the kill");
 }
@@ -230,13 +230,13 @@ fn what_was_deleted_behind_a_refused_segment_stays_deleted() {
     device.turn(Mode::Refuses(None));
     cache.flush().expect_err("a segment is lost, now or a moment ago");
     assert!(cache.stats().write_errors > 0);
-    cache.abandon();
+    testing::abandon(cache);
     device.turn(Mode::Takes);
     let cache = open();
     assert_eq!(get(&cache, l), None, "it was deleted before the kill");
     assert_eq!(get(&cache, k), Some(7), "it was in the segment after that");
     // Nor at the start after that.
-    cache.abandon();
+    testing::abandon(cache);
     assert_eq!(get(&open(), l), None, "it was deleted before the kill");
 }
 

@@ -10,7 +10,7 @@ mod skip;
 
 use golden::{INSTANCE, change_state, compare, fix_boot_id, fix_instance, lose_power, read, without_boot_id};
 use granary_cache::admission::Admission;
-use granary_cache::{Cache, Compression, Entry, FlashOptions, Io, Options, Outcome, PowerLoss};
+use granary_cache::{Cache, Compression, Entry, FlashOptions, Io, Options, Outcome, PowerLoss, testing};
 use std::path::{Path, PathBuf};
 use twox_hash::XxHash3_64;
 
@@ -110,7 +110,7 @@ fn unpack_all(options: &Options, name: &str, suffixes: &[&str]) -> PathBuf {
 #[test]
 fn what_is_written_is_what_was_agreed() {
     for shape in ["summaries", "short"] {
-        let stops: [(&str, Stop); 2] = [("killed", Cache::abandon), ("clean", drop)];
+        let stops: [(&str, Stop); 2] = [("killed", testing::abandon), ("clean", drop)];
         for (name, stop) in stops {
             let temporary = tempfile::tempdir().unwrap();
             let options = options(temporary.path(), shape);
@@ -160,7 +160,7 @@ fn what_was_agreed_is_served() {
                 assert_eq!(get(&cache, key), None, "{shape}-{name}: {}", String::from_utf8_lossy(key));
             }
             assert_eq!(cache.stats().entries, expected.len() as u64, "{shape}-{name}");
-            cache.validate();
+            testing::validate(&cache);
         }
     }
 }
@@ -302,7 +302,7 @@ fn a_ram_tier_that_outlives_its_process_is_what_was_agreed() {
         let (state, name) = (path.with_extension("state"), format!("ram-{admission}"));
         drop(Cache::open(options.clone()).unwrap());
         fix_instance(&state);
-        Cache::open(options.clone()).unwrap().abandon();
+        testing::abandon(Cache::open(options.clone()).unwrap());
         let file = std::fs::read_dir(memory.path()).unwrap().next().unwrap().unwrap().path();
         // The seed of the entries' checksums.
         change_memory(&file, |bytes| bytes[32..40].copy_from_slice(&INSTANCE.to_le_bytes()));
@@ -310,7 +310,7 @@ fn a_ram_tier_that_outlives_its_process_is_what_was_agreed() {
         put(&cache, &first());
         get(&cache, b"pear");
         cache.delete_many(&[cache.key(b"plum")]);
-        cache.abandon();
+        testing::abandon(cache);
         // What differs from start to start: the number of the memory, the boot id, and the path of the cache.
         let id = INSTANCE.to_le_bytes();
         change_state(&state, |bytes| bytes[56..64].copy_from_slice(&id));
@@ -336,6 +336,6 @@ fn a_ram_tier_that_outlives_its_process_is_what_was_agreed() {
             assert_eq!(get(&cache, key), Some((value.clone(), *expires_at)), "{name}: {key_text}");
         }
         assert_eq!((get(&cache, b"plum"), cache.stats().entries), (None, expected.len() as u64), "{name}");
-        cache.validate();
+        testing::validate(&cache);
     }
 }

@@ -2,7 +2,9 @@
 //! lock and wait a place to switch. `cargo test -p granary-cache --features shuttle --test interleavings`
 
 use granary_cache::admission::Admission;
-use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Refusal, Reinsertion};
+use granary_cache::{
+    Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Refusal, Reinsertion, testing,
+};
 use granary_log::device::MemoryDevice;
 use shuttle::rand::{RngCore, thread_rng};
 use shuttle::sync::Arc;
@@ -119,7 +121,7 @@ fn two_threads_with_one_batch_never_go_back() {
                 }
             }
             writer.join().unwrap();
-            cache.validate();
+            testing::validate(&cache);
         });
     }
 }
@@ -164,7 +166,7 @@ fn readers_never_go_back(fillers: u64, open: impl Fn(&std::path::Path) -> Cache 
         for reader in readers {
             reader.join().unwrap();
         }
-        cache.validate();
+        testing::validate(&cache);
     });
 }
 
@@ -240,7 +242,7 @@ fn clearing_races_with_everything() {
         writer.join().unwrap();
         cache.clear().unwrap();
         assert!((0..5).all(|key| get(&cache, &mut io, key).is_none()));
-        cache.validate();
+        testing::validate(&cache);
     });
 }
 

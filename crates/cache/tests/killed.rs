@@ -10,7 +10,9 @@ mod worker;
 
 use granary_cache::admission::Admission;
 use granary_cache::limits::DEFAULT_MEMORY_FOLDER;
-use granary_cache::{Cache, Compression, Entry, FlashOptions, Io, OpenError, Options, Outcome, PowerLoss};
+use granary_cache::{
+    Cache, Compression, Entry, FlashOptions, Io, OpenError, Options, Outcome, PowerLoss, testing,
+};
 use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -195,7 +197,7 @@ fn kill_often(kind: usize) {
         }
         for look in 0..2 {
             let cache = open(folder.path(), KINDS[kind]);
-            cache.validate();
+            testing::validate(&cache);
             for (key, found) in read(&cache).into_iter().enumerate() {
                 let allowed = &mut allowed[key];
                 if found.is_none() && !allowed.contains(&None) {
@@ -208,7 +210,7 @@ fn kill_often(kind: usize) {
                 }
                 *allowed = HashSet::from([found]);
             }
-            if look == 0 || random.bool() { cache.abandon() } else { cache.close().unwrap() }
+            if look == 0 || random.bool() { testing::abandon(cache) } else { cache.close().unwrap() }
         }
     }
     println!("{done} kills, {while_starting} of a start, {next} operations, {missing} keys missing");

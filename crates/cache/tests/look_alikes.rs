@@ -6,7 +6,7 @@ mod common;
 use common::HASH_SEED;
 use granary_cache::admission::Admission;
 use granary_cache::limits::{HASH_BITS, SAME_HASH_MAX};
-use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, KeyHasher, Options, Outcome, Stats};
+use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, KeyHasher, Options, Outcome, Stats, testing};
 use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -85,10 +85,10 @@ fn reopen(admission: Admission, memory_bytes: u64, ends: Ends) -> Vec<(HashSet<[
             cache.flush().unwrap();
         }
         rounds.push((found(&cache, &keys), cache.stats()));
-        cache.validate();
+        testing::validate(&cache);
         match ends {
             Ends::Stop => cache.close().unwrap(),
-            Ends::Kill => cache.abandon(),
+            Ends::Kill => testing::abandon(cache),
         }
     }
     rounds

@@ -7,7 +7,7 @@ mod skip;
 
 use common::{get, options, put};
 use granary_cache::limits::DEFAULT_MEMORY_FOLDER;
-use granary_cache::{Cache, FlashOptions, Options};
+use granary_cache::{Cache, FlashOptions, Options, testing};
 use std::path::Path;
 
 /// Tests that need a tmpfs.
@@ -33,7 +33,7 @@ fn has_file(options: &Options) -> bool {
 fn kill(options: &Options) {
     let cache = Cache::open(options.clone()).unwrap();
     put(&cache, 1, 7);
-    cache.abandon();
+    testing::abandon(cache);
     assert!(has_file(options));
 }
 
@@ -45,7 +45,7 @@ fn a_start_with_another_folder_removes_the_file_in_the_default_one() {
     let now = in_memory_folder(folder.path(), memory.path());
     let cache = Cache::open(now.clone()).unwrap();
     assert!(has_file(&now) && !has_file(&before));
-    cache.abandon();
+    testing::abandon(cache);
     // By whatever path.
     let linked = folder.path().join("link");
     std::os::unix::fs::symlink(DEFAULT_MEMORY_FOLDER, &linked).unwrap();
@@ -63,7 +63,7 @@ fn what_is_made_void_leaves_no_file() {
         let path = &options.flash.as_ref().unwrap().path;
         let cache = Cache::open(options.clone()).unwrap();
         assert!(FlashOptions::invalidate(path, Some(memory)).is_err() && has_file(&options), "it is open");
-        cache.abandon();
+        testing::abandon(cache);
         assert!(FlashOptions::invalidate(path, Some(memory)).unwrap());
         assert!(!has_file(&options));
         assert_eq!(get(&Cache::open(options).unwrap(), 1), None);

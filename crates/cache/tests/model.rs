@@ -12,6 +12,7 @@ use granary_cache::admission::{Admission, Flashield};
 use granary_cache::limits::{DEFAULT_MEMORY_FOLDER, HASH_BITS, SHARED_KEYS_MIN};
 use granary_cache::{
     Cache, Compression, Engine, Entry, FlashOptions, Io, Key, MemoryDivision, Options, Outcome, Reinsertion,
+    testing,
 };
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, FileDevice, MemoryDevice, Space};
 use random::Random;
@@ -430,7 +431,7 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
             1 => {
                 let in_memory = cache.stats().memory_entries;
                 found_in_blocks += cache.stats().hits_block;
-                cache.abandon();
+                testing::abandon(cache);
                 let next = options(folder.path(), shape, &mut random);
                 let parts = |options: &Options| {
                     options.flash.as_ref().map(|flash| (flash.partitions, flash.memory_folder.is_some()))
@@ -462,7 +463,7 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
         }
         operations_done += 30;
         if random.below(50) == 0 {
-            cache.validate();
+            testing::validate(&cache);
             if shape.keeps_blocks() {
                 assert!(cache.stats().memory_bytes <= shape.memory_bytes, "{what}: {:?}", cache.stats());
             }
@@ -589,7 +590,7 @@ fn through_faults(seed: u64, engine: Engine) -> u64 {
                 cache = open(&mut random);
             }
             1 | 2 => {
-                cache.abandon();
+                testing::abandon(cache);
                 // Lost writes stay lost; the device goes on with other faults.
                 let mut next = faults(&mut random);
                 next.crash_after_writes = next.crash_after_writes.map(|n| device.writes() + n);
@@ -606,7 +607,7 @@ fn through_faults(seed: u64, engine: Engine) -> u64 {
             }
         }
     }
-    cache.validate();
+    testing::validate(&cache);
     assert!(device.struck() > 0, "fault seed {seed}: no fault struck");
     device.struck_reads(engine)
 }

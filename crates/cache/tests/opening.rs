@@ -4,7 +4,7 @@
 mod counting;
 
 use counting::{ALONE, allocated, most_allocated};
-use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Options, Outcome};
+use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Options, Outcome, testing};
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, FileDevice, Space};
 use std::path::Path;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ fn what_cannot_be_read_again_brings_nothing_back() {
         };
         let cache = open();
         fill(&cache, KEYS);
-        cache.abandon();
+        testing::abandon(cache);
         device.set_faults(Faults { seed, chances: vec![(Fault::Eio, 1000)], crash_after_writes: None });
         let cache = open();
         device.set_faults(Faults::default());
@@ -117,7 +117,7 @@ fn what_cannot_be_read_again_brings_nothing_back() {
             hits += 1;
         }
         whole += u64::from(cache.stats().entries >= KEYS * 89 / 100);
-        cache.validate();
+        testing::validate(&cache);
     }
     println!("{hits} hits, {whole} of 40 whole");
     assert!(hits > KEYS && whole < 40, "{hits} hits, {whole} whole");

@@ -3,7 +3,9 @@
 mod common;
 
 use common::{get, options, put};
-use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Occupant, OpenError, Options, Outcome};
+use granary_cache::{
+    Cache, Engine, Entry, FlashOptions, Io, Key, Occupant, OpenError, Options, Outcome, testing,
+};
 use std::path::Path;
 
 fn divided(folder: &Path, partitions: u64) -> Options {
@@ -69,7 +71,7 @@ fn partitions_are_warm_after_a_stop_and_a_kill() {
     assert_eq!(found(&cache, 0..2_000), 2_000);
     // Overwritten in a buffer only: the old version must not be there after a kill.
     (0..2_000).for_each(|key| put(&cache, key, 2));
-    cache.abandon();
+    testing::abandon(cache);
     let cache = open(folder.path(), 4);
     assert!((0..2_000).all(|key| get(&cache, key).is_none_or(|version| version == 2)));
 }
@@ -165,6 +167,6 @@ fn a_cleared_cache_stays_empty() {
     cache.flush().unwrap();
     cache.clear().unwrap();
     assert_eq!(found(&cache, 0..1_000), 0);
-    cache.abandon();
+    testing::abandon(cache);
     assert_eq!(found(&open(folder.path(), 4), 0..1_000), 0);
 }

@@ -8,7 +8,7 @@ mod skip;
 
 use common::{Hooked, get, options, put, put_alone};
 use granary_cache::admission::Admission;
-use granary_cache::{Cache, Engine, Entry, Io, Key, Outcome, Pending};
+use granary_cache::{Cache, Engine, Entry, Io, Key, Outcome, Pending, testing};
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, FileDevice, MemoryDevice, Space};
 use random::Random;
 use std::collections::HashMap;
@@ -181,7 +181,7 @@ impl Model {
 
     fn end(mut self) {
         self.go_on_while(|asked| asked > 0);
-        self.cache.validate();
+        testing::validate(&self.cache);
         assert!(self.cache.stats().hits_flash > 0);
         assert!(self.found * 20 > self.looked_up, "{} of {} were found", self.found, self.looked_up);
     }
@@ -343,7 +343,7 @@ fn lookups_given_up_harm_nothing() {
             drop(pending);
         }
         drop(cache);
-        Cache::open(options(folder.path(), 64, 16, 0)).unwrap().validate();
+        testing::validate(&Cache::open(options(folder.path(), 64, 16, 0)).unwrap());
     }
 }
 

@@ -11,7 +11,7 @@ mod journal_files;
 use common::{LOOK_ALIKES, get, options, put};
 use fastrand::Rng;
 use granary_cache::admission::Admission;
-use granary_cache::{Cache, Options, PowerLoss};
+use granary_cache::{Cache, Options, PowerLoss, testing};
 use granary_log::device::VolatileDevice;
 use journal_files::JournalFiles;
 use std::collections::HashMap;
@@ -120,9 +120,9 @@ fn through_losses(seed: u64, admission: &Admission, memory_bytes: u64) -> (usize
         let there = model.check(&cache, &what);
         match model.random.u8(..4) {
             0 => cache.close().unwrap(),
-            1 => cache.abandon(),
+            1 => testing::abandon(cache),
             _ => {
-                cache.abandon();
+                testing::abandon(cache);
                 device = Arc::new(device.after_power_cut(|_| model.random.bool()));
                 journal.lose_power(|n| model.random.u64(..n));
                 golden::lose_power(&state_path.with_extension("state"));
@@ -135,7 +135,7 @@ fn through_losses(seed: u64, admission: &Admission, memory_bytes: u64) -> (usize
         cache = open(&device);
         model.check(&cache, &what);
     }
-    cache.abandon();
+    testing::abandon(cache);
     (before, after)
 }
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Hooked, options, put_value_alone};
-use granary_cache::{Cache, Engine, Entry, Io, Key, Outcome};
+use granary_cache::{Cache, Engine, Entry, Io, Key, Outcome, testing};
 use granary_log::device::MemoryDevice;
 use std::path::Path;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ fn a_lone_segment_has_room_for_who_waits() {
         let refused = cache.put_many(&entries);
         assert!(!refused.is_empty());
         match round {
-            0 => cache.abandon(),
+            0 => testing::abandon(cache),
             _ => cache.close().unwrap(),
         }
         let cache = open();
@@ -125,7 +125,7 @@ fn an_entry_behind_a_refused_one_of_its_key_is_there_after_a_kill() {
         let found = keys_found(&cache, &keys);
         refused_and_placed +=
             found.iter().zip(refused).filter(|(found, refused)| **found && *refused).count();
-        cache.abandon();
+        testing::abandon(cache);
         assert_eq!(keys_found(&open(), &keys), found, "after a kill");
         if refused_and_placed >= 10 {
             return;

@@ -7,7 +7,7 @@ mod skip;
 
 use common::{get, put};
 use granary_cache::limits::DEFAULT_MEMORY_FOLDER;
-use granary_cache::{Cache, FlashOptions, Options, PowerLoss};
+use granary_cache::{Cache, FlashOptions, Options, PowerLoss, testing};
 use granary_log::device::{Device, MemoryDevice};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -60,10 +60,10 @@ fn a_kill_costs_nothing_of_what_is_in_write_buffers() {
     let before: Vec<Option<u64>> = (0..KEYS).map(|key| get(&cache, key)).collect();
     let as_put = (0..KEYS).zip(&before).filter(|(key, found)| expected(*key) == **found).count();
     assert!(as_put as u64 * 1000 >= KEYS * 999, "{as_put} of {KEYS}");
-    cache.abandon();
+    testing::abandon(cache);
     for round in 0..3 {
         let cache = Cache::open(options(folder.path(), memory.path())).unwrap();
-        cache.validate();
+        testing::validate(&cache);
         let found: Vec<Option<u64>> = (0..KEYS).map(|key| get(&cache, key)).collect();
         let others = found.iter().zip(&before).filter(|(now, before)| now != before);
         let (lost, wrong): (Vec<_>, Vec<_>) = others.partition(|(now, _)| now.is_none());
@@ -73,7 +73,7 @@ fn a_kill_costs_nothing_of_what_is_in_write_buffers() {
         if round > 0 {
             assert_eq!(cache.stats().bytes_written, 0, "what was written once is not written again");
         }
-        cache.abandon();
+        testing::abandon(cache);
     }
     Cache::open(options(folder.path(), memory.path())).unwrap().close().unwrap();
     assert_eq!(std::fs::read_dir(memory.path()).unwrap().count(), 0, "a clean stop leaves nothing there");
@@ -84,7 +84,7 @@ fn without_them_what_they_had_is_lost_and_nothing_older_is_there() {
     let Some((folder, memory)) = folders() else { return };
     let cache = Cache::open(options(folder.path(), memory.path())).unwrap();
     change(&cache);
-    cache.abandon();
+    testing::abandon(cache);
     for file in std::fs::read_dir(memory.path()).unwrap() {
         std::fs::remove_file(file.unwrap().path()).unwrap();
     }
@@ -104,12 +104,12 @@ fn what_is_out_of_date_is_not_taken_over() {
     let Some((folder, memory)) = folders() else { return };
     let cache = Cache::open(options(folder.path(), memory.path())).unwrap();
     change(&cache);
-    cache.abandon();
+    testing::abandon(cache);
     let mut without = options(folder.path(), memory.path());
     without.flash.as_mut().unwrap().memory_folder = None;
     let cache = Cache::open(without).unwrap();
     (0..KEYS).for_each(|key| delete(&cache, key));
-    cache.abandon();
+    testing::abandon(cache);
     let cache = Cache::open(options(folder.path(), memory.path())).unwrap();
     assert_eq!((0..KEYS).filter(|key| get(&cache, *key).is_some()).count(), 0);
 }
@@ -220,7 +220,7 @@ fn a_start_without_them_that_is_killed_leaves_none() {
     let device = Gated::of(&device.bytes(), u32::MAX);
     let cache = open(&device, &options);
     assert_eq!(get(&cache, 1), None, "its deletion was answered");
-    cache.abandon();
+    testing::abandon(cache);
 }
 
 /// Repeated puts of a few keys that find no room: the waiting deletions are bounded by the number of keys.
@@ -256,7 +256,7 @@ fn puts_that_find_no_room_wait_once_each() {
     assert_eq!(after, before, "the journal has them");
     cache.flush().unwrap();
     (0..10).for_each(|key| assert_eq!(get(&cache, key), None));
-    cache.abandon();
+    testing::abandon(cache);
     let cache = Cache::open_on(Box::new(device), options).unwrap();
     (0..10).for_each(|key| assert_eq!(get(&cache, key), None));
     cache.close().unwrap();
@@ -283,7 +283,7 @@ fn what_was_put_behind_a_lost_segment_stays() {
     device.shut(false);
     cache.flush().unwrap();
     let mut bytes = device.bytes();
-    cache.abandon();
+    testing::abandon(cache);
     // The eleventh segment is lost.
     let slot = (11 * SEGMENT) as usize;
     bytes[slot..slot + SEGMENT as usize].fill(0);
@@ -296,7 +296,7 @@ fn what_was_put_behind_a_lost_segment_stays() {
         let versions: Vec<_> = (0..4).map(|key| get(&cache, key)).collect();
         assert_eq!(versions, [Some(1), Some(3), None, None], "round {round}");
         if round % 2 == 0 {
-            cache.abandon()
+            testing::abandon(cache)
         } else {
             cache.close().unwrap()
         }

@@ -5,7 +5,7 @@ use super::bucket::BucketEntry;
 use super::dealing::Dealing;
 use super::placing::choose;
 use super::shape::{Capacity, Shape};
-use crate::limits::{BUCKET_BYTES, EXPECTED_AHEAD_MAX, FULL_PERCENT, SAME_HASH_MAX};
+use crate::limits::{BUCKET_BYTES, BUCKETS_COOLED_MAX, EXPECTED_AHEAD_MAX, FULL_PERCENT, SAME_HASH_MAX};
 use granary_log::prefetch::prefetch;
 
 /// The block of each entry of one shard.
@@ -23,6 +23,8 @@ pub(crate) struct Table {
     hot: usize,
     /// The bucket that is cooled next.
     hand: usize,
+    /// Buckets, less than one, that are still to be cooled.
+    uncooled: f64,
     /// Announced entries: when the table has to grow, it grows for all of them at once.
     coming: usize,
 }
@@ -45,7 +47,7 @@ impl Table {
 
     fn with_buckets(capacity: Capacity, buckets: usize) -> Self {
         let shape = Shape::new(&capacity, buckets);
-        Self { capacity, shape, lines: shape.lines(), len: 0, hot: 0, hand: 0, coming: 0 }
+        Self { capacity, shape, lines: shape.lines(), len: 0, hot: 0, hand: 0, uncooled: 0.0, coming: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -149,14 +151,25 @@ impl Table {
     /// moves only as far as necessary.
     pub fn cool(&mut self, most: usize) {
         while self.hot > most {
-            let bucket = self.hand % self.shape.buckets;
-            self.hand = bucket + 1;
-            for slot in 0..self.taken(bucket) {
-                if self.shape.is_recent(self.line(bucket), slot) {
-                    let (shape, line) = self.line_mut(bucket);
-                    shape.set_recent(line, slot, false);
-                    self.hot -= 1;
-                }
+            self.cool_bucket();
+        }
+    }
+
+    /// Clears the found marks of this part of all buckets, those that the hand comes to, but of a few at most.
+    pub fn cool_part(&mut self, part: f64) {
+        self.uncooled += part * self.shape.buckets as f64;
+        (0..(self.uncooled as usize).min(BUCKETS_COOLED_MAX)).for_each(|_| self.cool_bucket());
+        self.uncooled = self.uncooled.fract();
+    }
+
+    fn cool_bucket(&mut self) {
+        let bucket = self.hand % self.shape.buckets;
+        self.hand = bucket + 1;
+        for slot in 0..self.taken(bucket) {
+            if self.shape.is_recent(self.line(bucket), slot) {
+                let (shape, line) = self.line_mut(bucket);
+                shape.set_recent(line, slot, false);
+                self.hot -= 1;
             }
         }
     }

@@ -9,7 +9,7 @@ use super::{Lookup, ReadBlocks};
 use crate::blocks::{Blocks, Find, Saving};
 use crate::flash::Flash;
 use crate::framing::block::{self, payload_size};
-use crate::framing::{Placed, Records, is_settled, records_in};
+use crate::framing::{Records, is_settled, records_in};
 use crate::limits::LOCKED_BLOCKS;
 use crate::memory::entry::cost as entry_cost;
 use crate::policy::Promotion;
@@ -119,8 +119,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         if let Some(probe) = promoted
             && let Some(Record::Entry(entry)) = parse(&scratch.record)
         {
-            let placed = Placed { sequence, block: block_number };
-            self.promote(flash, self.keys[probe.key as usize], placed, &entry);
+            self.promote(flash, probe, sequence, &entry);
         }
         find.is_some() && !reaches_beyond
     }

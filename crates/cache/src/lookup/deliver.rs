@@ -11,8 +11,10 @@ use crate::flash::Flash;
 use crate::framing::Placed;
 use crate::framing::block::{self, BlockHeader};
 use crate::key::Key;
-use crate::policy::{Promotion, promotion};
+use crate::memory::entry::cost as entry_cost;
+use crate::policy::{Promotion, marks_cleared, promotion};
 use crate::record::{EntryRecord, Record, find_last, parse};
+use crate::shard::Shard;
 use crate::stats::add;
 use granary_log::Extent;
 use granary_log::prefetch::prefetch;
@@ -165,23 +167,31 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 
     fn deliver_stored(&mut self, flash: &Flash, probe: Probe, sequence: u64, entry: &EntryRecord<'_>) {
         self.deliver(probe.key, Tier::Flash, entry.value(), entry.expires_at);
-        if promotion(self.shared.memory_bytes, probe.recent) == Promotion::Promote {
-            let placed = Placed { sequence, block: probe.block };
-            self.promote(flash, self.keys[probe.key as usize], placed, entry);
+        if promotion(self.shared.memory_bytes, probe.recent, self.shared.may_have_room())
+            == Promotion::Promote
+        {
+            self.promote(flash, probe, sequence, entry);
         }
     }
 
     /// Copies an entry just read to the RAM tier, if it is still the current one: the index has it there, and its
     /// segment was not overwritten meanwhile.
-    pub(super) fn promote(&self, flash: &Flash, key: Key<'_>, placed: Placed, entry: &EntryRecord<'_>) {
+    pub(super) fn promote(&self, flash: &Flash, probe: Probe, sequence: u64, entry: &EntryRecord<'_>) {
+        let (key, placed) = (self.keys[probe.key as usize], Placed { sequence, block: probe.block });
         let mut shard = self.shared.shard(key.hash());
-        if flash.log.sequence_of(placed.block) == placed.sequence
+        let has_room = self.shared.may_have_room() && shard.memory.has_room(entry.len());
+        if promotion(self.shared.memory_bytes, probe.recent, has_room) == Promotion::Promote
+            && flash.log.sequence_of(placed.block) == placed.sequence
             && self.shared.has_room_for_copy(flash, entry.len() as u64)
             && shard.index.at(key.hash(), placed.block).is_some()
         {
-            let memory = &mut shard.memory;
+            let Shard { index, memory } = &mut *shard;
             let kept = self.shared.copy_to_memory(memory, key, entry.value(), entry.expires_at);
             add(&self.shared.counters.promoted, u64::from(kept));
+            if kept && !has_room && !self.shared.is_dram_first() {
+                let bytes = entry_cost(entry.len());
+                index.table.cool_part(marks_cleared(flash.reinsertion, bytes, self.shared.pool.share()));
+            }
         }
     }
 

@@ -227,7 +227,7 @@ impl Memory {
         self.chunk_bytes -= chunk.capacity();
         // A private chunk that replaced one of the arena is not reused.
         let is_at_home = chunk.is_shared() || self.arena.is_none();
-        if is_at_home && chunk.capacity() == self.chunk_bytes() && !self.chunks.is_empty() {
+        if is_at_home && chunk.capacity() == self.next_chunk_bytes() && !self.chunks.is_empty() {
             chunk.empty();
             self.spare.replace(chunk).into_iter().for_each(Chunk::release);
         } else {

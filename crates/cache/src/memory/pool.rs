@@ -15,6 +15,9 @@ const _: () = assert!(MEMORY_CHUNK_BYTES_MAX <= 1 << 16, "an offset has 16 bits"
 /// Most chunks, of the smallest size, in a shard's share: a shard may take more than its share.
 const CHUNKS_OF_SHARE: u64 = CHUNKS_MAX as u64 / 2;
 
+/// A share that is used up has at least this many chunks, but for very small ones.
+const CHUNKS_OF_FULL_SHARE: u64 = 32;
+
 /// Approximate bytes of an entry with a number as its key and a short value.
 pub(super) const SHORT_ENTRY_BYTES: usize = 36;
 
@@ -101,6 +104,12 @@ impl Pool {
         self.entry_bytes.load(Ordering::Relaxed) / self.shards
     }
 
+    /// Whether shards are likely to have room: together they take less than full ones do, which lack a chunk each.
+    pub fn has_room(&self) -> bool {
+        let bytes = self.entry_bytes.load(Ordering::Relaxed);
+        self.used() < bytes - bytes / CHUNKS_OF_FULL_SHARE
+    }
+
     /// The share if there are no blocks.
     fn whole_share(&self) -> u64 {
         self.bytes / self.shards
@@ -116,7 +125,9 @@ impl Pool {
     pub fn chunk_bytes(&self, entries: u64) -> usize {
         let bytes = self.whole_share().min(entries.saturating_mul(SHORT_ENTRY_BYTES as u64));
         let least = self.whole_share().div_ceil(CHUNKS_OF_SHARE) as usize;
-        let chunk = ((bytes / 32) as usize).max(least).clamp(MEMORY_CHUNK_BYTES_MIN, MEMORY_CHUNK_BYTES_MAX);
+        let chunk = ((bytes / CHUNKS_OF_FULL_SHARE) as usize)
+            .max(least)
+            .clamp(MEMORY_CHUNK_BYTES_MIN, MEMORY_CHUNK_BYTES_MAX);
         let page = SHARED_MEMORY_PAGE_BYTES as usize;
         chunk.next_multiple_of(if chunk < page { MEMORY_CHUNK_BYTES_MIN / 8 } else { page })
     }

@@ -95,7 +95,7 @@ fn entries_that_are_put_again_and_again_take_no_more_room() {
             );
         }
         assert_eq!(memory.len(), keys.len());
-        let most = 2 * live + memory.table.allocation_size() + 3 * memory.chunk_bytes();
+        let most = 2 * live + memory.table.allocation_size() + 3 * memory.next_chunk_bytes();
         assert!(memory.bytes_allocated() <= most, "{} bytes for {live}", memory.bytes_allocated());
         memory.validate();
     }

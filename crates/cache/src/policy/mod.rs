@@ -2,7 +2,9 @@
 
 pub mod division;
 
-use crate::limits::{DRAM_FIRST_MEMORY_DIVISOR, DRAM_FIRST_PARTITION_DIVISOR, SHARDS};
+use crate::limits::{
+    DRAM_FIRST_MEMORY_DIVISOR, DRAM_FIRST_PARTITION_DIVISOR, FOUND_TURNOVER_DIVISOR, SHARDS,
+};
 
 /// What becomes of live entries when their segment is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +37,20 @@ pub(crate) enum Promotion {
     Leave,
 }
 
-/// An entry on flash is copied at its second find: one find tells little, and copying every find churns the tier.
-pub(crate) fn promotion(memory_bytes: u64, found_before: bool) -> Promotion {
-    if memory_bytes > 0 && found_before { Promotion::Promote } else { Promotion::Leave }
+/// An entry on flash is copied at its second find: one find tells little, and copying every find churns the tier. As
+/// long as no other entry has to leave for it, the first find is enough.
+pub(crate) fn promotion(memory_bytes: u64, found_before: bool, has_room: bool) -> Promotion {
+    if memory_bytes > 0 && (found_before || has_room) { Promotion::Promote } else { Promotion::Leave }
+}
+
+/// The part of all found marks that are cleared when an entry takes `bytes` of the `share` bytes that others had: two
+/// finds tell less the longer they are apart.
+pub(crate) fn marks_cleared(reinsertion: Reinsertion, bytes: u64, share: u64) -> f64 {
+    match reinsertion {
+        Reinsertion::None => (FOUND_TURNOVER_DIVISOR * bytes) as f64 / share.max(1) as f64,
+        // Marks also tell which entries are reinserted, much later.
+        Reinsertion::Read => 0.0,
+    }
 }
 
 /// Whether a new entry gets a copy in RAM. It is put because a client asks for it, and will be asked for again soon or

@@ -4,8 +4,8 @@
 use super::Lru;
 use granary_cache::division::{Division, Misses};
 use granary_cache::limits::{
-    BLOCK_VISIT_DIVISOR, BLOCK_VISIT_REPLACED_MIN, DIVISION_WINDOW_DIVISOR, GHOST_WINDOW_DIVISOR,
-    LEAST_BLOCKS_DIVISOR,
+    BLOCK_VISIT_DIVISOR, BLOCK_VISIT_REPLACED_MIN, DIVISION_WINDOW_DIVISOR, FOUND_TURNOVER_DIVISOR,
+    GHOST_WINDOW_DIVISOR, LEAST_BLOCKS_DIVISOR,
 };
 
 /// Sizes of the tier, in bytes.
@@ -43,8 +43,11 @@ pub struct Divided {
     blocks: Lru,
     entry_ghosts: Lru,
     block_ghosts: Lru,
-    /// By key: whether it was found on flash before.
+    /// By key: whether it was found on flash lately.
     is_recent: Vec<bool>,
+    /// The key whose mark is cleared next, and keys, less than one, whose marks are still to be cleared.
+    hand: usize,
+    uncleared: f64,
     /// By block: whether more room for entries, and for blocks, would have saved its last read; until that is settled.
     savings: Vec<[bool; 2]>,
     /// By block: the value of `reads` at its last visit.
@@ -75,6 +78,8 @@ impl Divided {
             entry_ghosts: Lru::new(window, keys),
             block_ghosts: Lru::new(window, blocks),
             is_recent: vec![false; keys as usize],
+            hand: 0,
+            uncleared: 0.0,
             savings: vec![[false; 2]; blocks as usize],
             visited: vec![0; blocks as usize],
             reads: 0,
@@ -101,11 +106,28 @@ impl Divided {
             return FoundIn::Blocks;
         }
         self.read(key, block);
-        if std::mem::replace(&mut self.is_recent[key as usize], true) {
-            let (ghosts, bytes) = (&mut self.entry_ghosts, self.options.entry_bytes);
+        let bytes = self.options.entry_bytes;
+        let has_room = self.entries.has_room(bytes);
+        if std::mem::replace(&mut self.is_recent[key as usize], true) || has_room {
+            let ghosts = &mut self.entry_ghosts;
             self.entries.put(key, bytes, |key, bytes| ghosts.put(key, bytes, |_, _| {}));
+            if !has_room {
+                self.clear_marks(bytes);
+            }
         }
         FoundIn::Flash
+    }
+
+    /// Clears some found marks when an entry of `bytes` bytes took the room of others.
+    fn clear_marks(&mut self, bytes: u32) {
+        let share = self.options.memory_bytes - self.division.blocks;
+        let part = (FOUND_TURNOVER_DIVISOR * u64::from(bytes)) as f64 / share as f64;
+        self.uncleared += part * self.is_recent.len() as f64;
+        for _ in 0..self.uncleared as usize {
+            self.is_recent[self.hand] = false;
+            self.hand = (self.hand + 1) % self.is_recent.len();
+        }
+        self.uncleared = self.uncleared.fract();
     }
 
     /// Counts a hit in a block in RAM.

@@ -53,6 +53,11 @@ impl Lru {
         self.bytes[key as usize] > 0
     }
 
+    /// Whether an object of `bytes` bytes fits without another one leaving.
+    pub(super) fn has_room(&self, bytes: u32) -> bool {
+        self.used + u64::from(bytes) <= self.capacity
+    }
+
     /// Makes an object the newest.
     pub(super) fn touch(&mut self, key: u32) {
         self.unlink(key);

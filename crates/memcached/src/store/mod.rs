@@ -20,7 +20,7 @@ use crate::item::{Deadline, Header, Item};
 use crate::limits::{ITEM_FLAGS_BYTES, ITEM_OVERHEAD_BYTES};
 use crate::protocol::Exptime;
 use cas::{CasNumbers, FileState};
-use granary_cache::{Cache, Entry, FlashOptions, Key, Outcome, Scan};
+use granary_cache::{Cache, Entry, FlashOptions, Key, Outcome, Scan, testing};
 use reads::Reads;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -191,7 +191,7 @@ impl Store {
 
     /// Stops like a kill. For tests.
     pub fn abandon(self) {
-        self.cache.abandon();
+        testing::abandon(self.cache);
     }
 
     /// Starts over: no items, and numbers from 1 on. For tests.
