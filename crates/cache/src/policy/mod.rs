@@ -37,8 +37,8 @@ pub(crate) enum Promotion {
     Leave,
 }
 
-/// An entry on flash is copied at its second find: one find tells little, and copying every find churns the tier. As
-/// long as no other entry has to leave for it, the first find is enough.
+/// An entry on flash is copied when it was found lately, too: one find tells little, and copying every find churns the
+/// tier. As long as no other entry has to leave for it, the first find is enough.
 pub(crate) fn promotion(memory_bytes: u64, found_before: bool, has_room: bool) -> Promotion {
     if memory_bytes > 0 && (found_before || has_room) { Promotion::Promote } else { Promotion::Leave }
 }

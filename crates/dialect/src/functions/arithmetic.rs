@@ -380,7 +380,8 @@ impl Arithmetic {
             Operation::Divide => |a, b| a / b,
             // As ClickHouse computes it: NaN for an infinite divisor.
             Operation::Modulo => |a, b| a - (a / b).trunc() * b,
-            Operation::IntDiv | Operation::IntDivOrZero => |a, b| (a / b).trunc(),
+            Operation::IntDiv => |a, b| (a / b).trunc(),
+            Operation::IntDivOrZero => |a, b| if b == 0.0 { 0.0 } else { (a / b).trunc() },
         };
         let result: Float64Array = datafusion::arrow::compute::binary(&left, &right, f)?;
         if self.operation == Operation::IntDiv
@@ -388,6 +389,12 @@ impl Arithmetic {
         {
             return Err(Error::illegal_division("Division by zero").into());
         }
-        Ok(cast(&result, to)?)
+        let integers = cast(&result, to)?;
+        if integers.null_count() > result.null_count() {
+            let text =
+                "Cannot perform integer division, because it will produce infinite or too large number";
+            return Err(Error::illegal_division(text).into());
+        }
+        Ok(integers)
     }
 }

@@ -39,11 +39,12 @@ pub fn rewrite(function: &mut Function, scope: &dyn Scope) -> Result<Named> {
             return Err(Error::illegal_type(what));
         }
     }
-    if has_attribute
-        && let Some(attributes) = arguments.get_mut(1).and_then(argument_mut)
-        && let Some(names) = tuple_of_names(attributes)
-    {
-        *attributes = string(&names.join(ATTRIBUTE_SEPARATOR));
+    if has_attribute && let Some(attributes) = arguments.get_mut(1).and_then(argument_mut) {
+        if let Some(names) = tuple_of_names(attributes, scope.database()) {
+            *attributes = string(&names.join(ATTRIBUTE_SEPARATOR));
+        } else if let Some(name) = constant_name(attributes, scope.database()) {
+            *attributes = string(&name);
+        }
     }
     let constant = arguments.iter().skip(key).filter_map(argument).all(is_constant);
     rename(function, &if constant { format!("{name}{CONSTANT_SUFFIX}") } else { name });
@@ -89,13 +90,13 @@ fn constant_name(expr: &Expr, database: &str) -> Option<String> {
 }
 
 /// Attributes given as `('a', 'b')` or `tuple('a', 'b')`, each prefixed by the separator.
-fn tuple_of_names(expr: &Expr) -> Option<Vec<String>> {
+fn tuple_of_names(expr: &Expr, database: &str) -> Option<Vec<String>> {
     let items = match expr {
         Expr::Tuple(items) => items.clone(),
         Expr::Function(function) if name_of(function) == Some("tuple") => plain_arguments(function)?,
         _ => return None,
     };
-    let names: Option<Vec<String>> = items.iter().map(|item| text(item).map(str::to_owned)).collect();
+    let names: Option<Vec<String>> = items.iter().map(|item| constant_name(item, database)).collect();
     names.filter(|names| !names.is_empty()).map(|names| std::iter::once(String::new()).chain(names).collect())
 }
 

@@ -57,6 +57,17 @@ fn recognise(cursor: &mut TokenCursor<'_>) -> Result<Command> {
     Ok(Command::Query)
 }
 
+/// What ClickHouse explains beside a plan.
+const EXPLAINED: [&[&str]; 7] = [
+    &["EXPLAIN", "AST"],
+    &["EXPLAIN", "SYNTAX"],
+    &["EXPLAIN", "QUERY", "TREE"],
+    &["EXPLAIN", "PLAN"],
+    &["EXPLAIN", "PIPELINE"],
+    &["EXPLAIN", "TABLE", "OVERRIDE"],
+    &["EXPLAIN", "CURRENT", "TRANSACTION"],
+];
+
 fn others(cursor: &mut TokenCursor<'_>, length: usize) -> Result<Option<Command>> {
     Ok(Some(if cursor.take(&["USE"]) {
         Command::Use(cursor.identifier()?)
@@ -68,6 +79,10 @@ fn others(cursor: &mut TokenCursor<'_>, length: usize) -> Result<Option<Command>
         Command::Set(settings)
     } else if cursor.take(&["EXPLAIN", "ESTIMATE"]) {
         Command::ExplainEstimate { head: cursor.query(length) }
+    } else if EXPLAINED.iter().any(|kind| cursor.take(kind)) {
+        return Err(Error::not_implemented(
+            "Granary explains a query by its own plan only: EXPLAIN SELECT ..",
+        ));
     } else {
         return Ok(None);
     }))

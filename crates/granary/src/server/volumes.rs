@@ -50,10 +50,18 @@ pub fn open(folder: &Path) -> Result<Opened, Box<dyn Error>> {
     Ok(opened)
 }
 
-/// Closes volumes that are not served any more.
+/// Closes volumes that are not served any more, all of them even if one fails.
 ///
 /// # Errors
 /// A volume could not be made durable.
 pub fn close(volumes: Vec<Arc<Volume>>) -> io::Result<()> {
-    volumes.into_iter().try_for_each(volume::close)
+    let mut closed = Ok(());
+    for volume in volumes {
+        let name = volume.name().to_owned();
+        if let Err(error) = volume::close(volume) {
+            let text = format!("the volume {name} could not be closed: {error}; what was flushed is on it");
+            closed = closed.and(Err(io::Error::new(error.kind(), text)));
+        }
+    }
+    closed
 }

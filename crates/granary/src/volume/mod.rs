@@ -65,8 +65,10 @@ enum VolumeCommand {
     /// Make a volume, empty; it takes space as it is written
     Create(Create),
     /// Show the volumes: sizes, and the space that their files take
+    #[command(alias = "ls")]
     List(VolumePath),
     /// Show everything about a volume
+    #[command(alias = "info")]
     Inspect(NamedVolume),
     /// Open a volume, and say whether all that its map says is there
     Check(NamedVolume),
@@ -75,8 +77,10 @@ enum VolumeCommand {
     /// Serve a volume to the one NBD client that starts this: on standard input and output, or on the socket that it opened
     Serve(NamedVolume),
     /// Make a volume larger
+    #[command(alias = "grow")]
     Resize(Resize),
-    /// Delete a volume and all that is on it
+    /// Delete a volume and its files. What is on a raw device (--device) can be read there until it is overwritten
+    #[command(alias = "rm")]
     Delete(NamedVolume),
 }
 

@@ -6,7 +6,7 @@ use granary_nbd::{Options, Server, Stop, VolumeExports, is_activated};
 use granary_volume::Volume;
 use rustix::fs::{FileType, fstat};
 use rustix::process::{Pid, getppid};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::{IsTerminal, stdin, stdout};
 use std::os::fd::AsFd;
@@ -38,7 +38,7 @@ pub fn serve(folder: &Path, name: &str) -> Result<()> {
 fn serve_open(volume: &Arc<Volume>, parent: Option<Pid>) -> Result<()> {
     let failed = |error| Failure::File("standard input".into(), error);
     let mut options = Options::new(Arc::new(VolumeExports::new([Arc::clone(volume)])));
-    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM]).map_err(failed)?;
     if is_activated() {
         options.is_activated = true;
         let server = Server::start(options)?;

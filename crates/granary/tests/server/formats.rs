@@ -144,7 +144,11 @@ fn names_in_the_head_say_which_column_is_which() {
         ("CSVWithNames", b"a,b,a\n1,x,1\n", "Column a comes twice"),
         ("TSVWithNames", b"a\tb\n1\tx\n1\n", "row 2: Expected 2 columns, got 1"),
         ("RowBinaryWithNames", b"\x03\x01z\x01a\x01b", "Unknown column z"),
-        ("RowBinaryWithNamesAndTypes", b"\x02\x01a\x01b\x05Int64\x06String", "comes as Int64 and is UInt64"),
+        (
+            "RowBinaryWithNamesAndTypes",
+            b"\x02\x01a\x01b\x05Int64\x06String",
+            "Type of 'a' must be UInt64, not Int64",
+        ),
         ("Native", b"\x01\x01\x01a\x06UInt64\0\0\0", "end in the middle of a block"),
     ] {
         let (status, text) = post(format, body);

@@ -65,6 +65,8 @@ impl Layout {
                     layout.write_column(part, first..end, out)?;
                 }
             }
+            // As ClickHouse has it: a character for each row of a tuple without items.
+            Cells::Tuple { items, .. } if items.is_empty() => out.resize(out.len() + rows.len(), b'0'),
             Cells::Tuple { items, .. } => {
                 for (layout, item) in self.items.iter().zip(items) {
                     layout.write_column(item, rows.clone(), out)?;

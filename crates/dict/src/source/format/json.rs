@@ -64,6 +64,8 @@ pub(super) struct Stream {
     values: JsonValues,
     /// Lines of a head that are still to come.
     head: usize,
+    /// The names of the head.
+    names: Vec<String>,
     order: Option<ColumnOrder>,
     brackets: Brackets,
 }
@@ -80,7 +82,7 @@ enum Brackets {
 impl Stream {
     /// A stream at its beginning, with `head` lines before its rows.
     pub fn new(shape: JsonRow, values: JsonValues, head: usize) -> Stream {
-        Stream { shape, values, head, order: None, brackets: Brackets::Unknown }
+        Stream { shape, values, head, names: Vec::new(), order: None, brackets: Brackets::Unknown }
     }
 
     /// Whether there is a bracket around the rows that is not closed yet.
@@ -158,15 +160,17 @@ impl Stream {
         match row {
             Row::Object(members) => self.take_object(&members, rows),
             Row::Array(items) if self.head > 0 => {
-                // The names come first; the types are ignored.
-                if self.order.is_none() {
-                    let mut names = Vec::new();
-                    for item in items {
-                        names.push(unquoted(item.get())?.into_owned());
-                    }
-                    self.order = Some(ColumnOrder::of_names(&names, rows)?);
+                let mut texts = Vec::new();
+                for item in items {
+                    texts.push(unquoted(item.get())?.into_owned());
                 }
                 self.head -= 1;
+                // The names come first.
+                if let Some(order) = &self.order {
+                    return order.check_types(&self.names, &texts, rows);
+                }
+                self.order = Some(ColumnOrder::of_names(&texts, rows)?);
+                self.names = texts;
                 Ok(())
             }
             Row::Array(items) => self.take_array(&items, rows),

@@ -39,11 +39,8 @@ impl ColumnOrder {
                 }
                 None => ours.cloned().ok_or_else(|| unknown(name, rows))?,
             };
-            if ours.is_some_and(|ours| !same(ours, &sent)) {
-                let ours = ours.expect("it was just compared");
-                let sent = sent.to_string();
-                let text = format!("Column {name} comes as {} and is {ours} in the dictionary", shown(&sent));
-                return Err(DictError::new(Code::TypeMismatch, text));
+            if let Some(ours) = ours {
+                check_type(name, ours, &sent)?;
             }
             order.types.push(sent);
         }
@@ -67,6 +64,36 @@ impl ColumnOrder {
         Ok(ColumnOrder { places, types: Vec::new(), absent })
     }
 
+    /// Whether the fields of a text's first line are names, as ClickHouse guesses: each is a column's, or all columns'
+    /// are among them.
+    pub fn are_names(fields: &[String], rows: &Rows) -> bool {
+        let mut ours = (0..rows.width()).map(|column| rows.name(column));
+        let is_ours = |field: &String| (0..rows.width()).any(|column| rows.name(column) == field);
+        fields.iter().all(is_ours) || ours.all(|name| fields.iter().any(|field| field == name))
+    }
+
+    /// Whether the fields of a text's line are types.
+    pub fn are_types(fields: &[String]) -> bool {
+        fields.iter().all(|field| DataType::parse(field).is_ok())
+    }
+
+    /// Compares the types that a text says its columns have with ours.
+    ///
+    /// # Errors
+    /// One is another, or there is not one for each name.
+    pub fn check_types(&self, names: &[String], types: &[String], rows: &Rows) -> Result<(), DictError> {
+        if names.len() != types.len() {
+            let text = format!("{} names of columns, and {} types", names.len(), types.len());
+            return Err(DictError::new(Code::IncorrectData, text));
+        }
+        for ((place, name), text) in self.places.iter().zip(names).zip(types) {
+            let Some(column) = *place else { continue };
+            let sent = DataType::parse(text).map_err(|e| e.within(format_args!("Column {}", shown(name))))?;
+            check_type(name, rows.data_type(column), &sent)?;
+        }
+        Ok(())
+    }
+
     /// Ends a row whose values have come.
     #[inline]
     pub fn end_row(&self, rows: &mut Rows) -> Result<(), DictError> {
@@ -80,6 +107,14 @@ impl ColumnOrder {
 fn unknown(name: &str, rows: &Rows) -> DictError {
     let known: Vec<&str> = (0..rows.width()).map(|column| rows.name(column)).collect();
     DictError::parse_text(format!("Unknown column {}; known are {}", shown(name), known.join(", ")))
+}
+
+fn check_type(name: &str, ours: &DataType, sent: &DataType) -> Result<(), DictError> {
+    if same(ours, sent) {
+        return Ok(());
+    }
+    let text = format!("Type of '{name}' must be {ours}, not {}", shown(&sent.to_string()));
+    Err(DictError::new(Code::IncorrectData, text))
 }
 
 /// Whether values of these types are written alike, except for NULL. Time zones matter only in texts.

@@ -36,10 +36,10 @@ pub(crate) fn byte_order_mark(bytes: &[u8], end: End) -> Option<usize> {
 }
 
 enum ReaderState {
-    /// `lines` of a head are still to come; without a head, columns are as declared.
+    /// Without names, columns are as declared.
     Text {
         format: TextFormat,
-        lines: usize,
+        header: Header,
         order: Option<ColumnOrder>,
     },
     Json(json::Stream),
@@ -52,6 +52,20 @@ enum ReaderState {
     Arrow(Box<arrow_stream::ArrowStreamReader>),
 }
 
+/// What the next line of a text is.
+enum Header {
+    /// Names, if they are our columns' or all of these are among them; else a row.
+    NamesGuessed,
+    Names,
+    /// Names, and then types.
+    NamesAndTypes,
+    /// Types, if all its fields are; else a row. The names were read.
+    TypesGuessed(Vec<String>),
+    Types(Vec<String>),
+    /// A row.
+    Read,
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Head {
     None,
@@ -62,15 +76,15 @@ enum Head {
 impl Reader {
     /// At the beginning of a stream.
     pub fn new(format: Format) -> Reader {
-        let text = |format, lines| ReaderState::Text { format, lines, order: None };
+        let text = |format, header| ReaderState::Text { format, header, order: None };
         let binary = |head| ReaderState::RowBinary { head, order: None };
         let state = match format {
-            Format::TabSeparated => text(TextFormat::TabSeparated, 0),
-            Format::TabSeparatedWithNames => text(TextFormat::TabSeparated, 1),
-            Format::TabSeparatedWithNamesAndTypes => text(TextFormat::TabSeparated, 2),
-            Format::Csv => text(TextFormat::Csv, 0),
-            Format::CsvWithNames => text(TextFormat::Csv, 1),
-            Format::CsvWithNamesAndTypes => text(TextFormat::Csv, 2),
+            Format::TabSeparated => text(TextFormat::TabSeparated, Header::NamesGuessed),
+            Format::TabSeparatedWithNames => text(TextFormat::TabSeparated, Header::Names),
+            Format::TabSeparatedWithNamesAndTypes => text(TextFormat::TabSeparated, Header::NamesAndTypes),
+            Format::Csv => text(TextFormat::Csv, Header::NamesGuessed),
+            Format::CsvWithNames => text(TextFormat::Csv, Header::Names),
+            Format::CsvWithNamesAndTypes => text(TextFormat::Csv, Header::NamesAndTypes),
             Format::Json(JsonFormat { row, values, head }) => {
                 ReaderState::Json(json::Stream::new(row, values, head.into()))
             }
@@ -103,7 +117,9 @@ impl Reader {
         self.is_new = false;
         let bytes = &bytes[mark..];
         let read = match &mut self.state {
-            ReaderState::Text { format, lines, order } => read_lines(*format, lines, order, bytes, end, rows),
+            ReaderState::Text { format, header, order } => {
+                read_lines(*format, header, order, bytes, end, rows)
+            }
             ReaderState::Json(stream) => stream.read(bytes, end, rows),
             ReaderState::RowBinary { head, order } => read_binary(*head, order, bytes, end, rows),
             ReaderState::Native => native::read(bytes, end, rows),
@@ -121,14 +137,14 @@ impl Reader {
 
 fn read_lines(
     format: TextFormat,
-    lines: &mut usize,
+    header: &mut Header,
     order: &mut Option<ColumnOrder>,
     bytes: &[u8],
     end: End,
     rows: &mut Rows,
 ) -> Result<usize, DictError> {
     let mut at = 0;
-    while *lines > 0 && at < bytes.len() {
+    while !matches!(header, Header::Read) && at < bytes.len() {
         let first = match format {
             TextFormat::Csv => csv::row_ends(&bytes[at..]).next(),
             TextFormat::TabSeparated => tab_separated::first_row(&bytes[at..]),
@@ -138,14 +154,11 @@ fn read_lines(
             (None, End::Here) => bytes.len() - at,
             (None, End::Later) => return Ok(at),
         };
-        // The names come first; the types are ignored.
-        if order.is_none() {
-            let mut names = Names::default();
-            read_text(format, &bytes[at..at + line], &mut names)?;
-            *order = Some(ColumnOrder::of_names(&names.0, rows)?);
+        let mut fields = Names::default();
+        read_text(format, &bytes[at..at + line], &mut fields)?;
+        if header.read(fields.0, order, rows)? {
+            at += line;
         }
-        *lines -= 1;
-        at += line;
     }
     let whole = match end {
         End::Here => bytes.len(),
@@ -158,7 +171,37 @@ fn read_lines(
     Ok(whole)
 }
 
-/// The fields of the line of names.
+impl Header {
+    /// Takes the fields of the next line; `false`: it is a row.
+    fn read(
+        &mut self,
+        fields: Vec<String>,
+        order: &mut Option<ColumnOrder>,
+        rows: &Rows,
+    ) -> Result<bool, DictError> {
+        let (next, is_header) = match (std::mem::replace(self, Header::Read), order.as_mut()) {
+            (Header::NamesGuessed, _) if !ColumnOrder::are_names(&fields, rows) => (Header::Read, false),
+            (Header::TypesGuessed(_), _) if !ColumnOrder::are_types(&fields) => (Header::Read, false),
+            (Header::Types(names) | Header::TypesGuessed(names), Some(order)) => {
+                order.check_types(&names, &fields, rows)?;
+                (Header::Read, true)
+            }
+            (names, _) => {
+                *order = Some(ColumnOrder::of_names(&fields, rows)?);
+                let next = match names {
+                    Header::NamesGuessed => Header::TypesGuessed(fields),
+                    Header::NamesAndTypes => Header::Types(fields),
+                    _ => Header::Read,
+                };
+                (next, true)
+            }
+        };
+        *self = next;
+        Ok(is_header)
+    }
+}
+
+/// The fields of a line of names or types.
 #[derive(Default)]
 struct Names(Vec<String>);
 

@@ -46,6 +46,40 @@ fn check(batch: &RecordBatch) {
 }
 
 #[test]
+fn a_header_is_found_as_clickhouse_finds_it() {
+    let ids = |format, bytes: &[u8]| {
+        let batch = read_all(format, bytes)?;
+        let text = batch.column(1).as_string::<i32>().iter().flatten().collect::<String>();
+        Ok::<_, DictError>((batch.column(0).as_primitive::<UInt64Type>().values().to_vec(), text))
+    };
+    for format in [Format::TabSeparated, Format::Csv] {
+        for text in [
+            "s\tid\nx\t7\n",
+            "id\ts\nUInt64\tString\n7\tx\n",
+            "id\ts\tn\td\tt\tu\tm\tb\tmore\n7\tx\t\\N\t1970-01-02\t1\t00112233-4455-6677-8899-aabbccddeeff\t1\t1\t?\n",
+        ] {
+            let text = if format == Format::Csv { text.replace('\t', ",") } else { text.to_owned() };
+            assert_eq!(ids(format, text.as_bytes()).unwrap(), (vec![7], "x".into()), "{text}");
+        }
+        // Names are compared exactly, and a name among values makes no header.
+        for text in ["ID\tS\n7\tx\n", "id\tx\n", "7\ts\n"] {
+            let text = if format == Format::Csv { text.replace('\t', ",") } else { text.to_owned() };
+            assert!(ids(format, text.as_bytes()).unwrap_err().message().contains("row 1"), "{text}");
+        }
+        assert_eq!(ids(format, b"id").unwrap(), (vec![], String::new()), "a header alone");
+    }
+    for (format, head) in [
+        (Format::Csv, "id,s\nUInt8,String\n7,x\n"),
+        (Format::CsvWithNamesAndTypes, "id,s\nUInt8,String\n7,x\n"),
+        (Format::TabSeparatedWithNamesAndTypes, "id\ts\nUInt8\tString\n7\tx\n"),
+    ] {
+        let error = ids(format, head.as_bytes()).unwrap_err();
+        assert_eq!(error.code(), 117);
+        assert!(error.message().contains("Type of 'id' must be UInt64, not UInt8"), "{error}");
+    }
+}
+
+#[test]
 fn tab_separated() {
     let bytes = b"7\ta\\tb\"\\'\\\\\\n,\t\\N\t1970-01-02\t1970-01-01 00:01:01\t00112233-4455-6677-8899-aabbccddeeff\t-12.50\ttrue\n\
         18446744073709551615\t\t-1.5\t2149-06-06\t4294967295\t00112233-4455-6677-8899-aabbccddeeff\t0.05\t0";
