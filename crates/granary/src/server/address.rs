@@ -16,13 +16,21 @@ pub fn parse(text: &str) -> Result<SocketAddr, String> {
     }
     let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
     if host.is_empty() || host.contains([':', '[', ']']) || port.parse::<u16>().is_err() {
-        let expected = "127.0.0.1:8123, [::1]:8123 or localhost:8123";
-        return Err(format!("'{text}' is no address with a port, such as {expected}"));
+        return Err(format!("'{text}' is no address with a port, such as {}", examples(text)));
     }
     let found = text.to_socket_addrs().map_err(|error| format!("'{host}' has no address: {error}"))?;
     let found: Vec<SocketAddr> = found.collect();
     let chosen = found.iter().find(|address| address.is_ipv4()).or(found.first());
     chosen.copied().ok_or_else(|| format!("'{host}' has no address"))
+}
+
+/// Addresses that may be meant by a text that is none.
+fn examples(text: &str) -> String {
+    let port = text.trim_start_matches(':').parse().unwrap_or(8123u16);
+    match text.contains(',') {
+        true => format!("127.0.0.1:{port}: only one can be given, and [::]:{port} is all of the machine's"),
+        false => format!("127.0.0.1:{port}, [::1]:{port} or localhost:{port}"),
+    }
 }
 
 /// Where HTTP listens.

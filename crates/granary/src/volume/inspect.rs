@@ -65,7 +65,7 @@ pub fn inspect(folder: &Path, name: &str) -> Result<()> {
         MapKind::Hash | MapKind::SkipList => " with what is written now",
     };
     let lines = [
-        ("size", HumanBytes(config.size).to_string()),
+        ("size", format!("{} ({} bytes)", HumanBytes(config.size), config.size)),
         ("block size", HumanBytes(block).to_string()),
         ("in use", HumanBytes(stats.blocks_mapped * block).to_string()),
         ("data", device.display().to_string()),

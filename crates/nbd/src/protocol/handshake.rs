@@ -279,7 +279,7 @@ impl Handshake {
     /// Describes an export, without the final answer. Returns the export if there is one.
     fn info(&self, option: u32, request: &InfoRequest<'_>, output: &mut Output) -> Option<Arc<dyn Export>> {
         let Some(export) = self.exports.open(request.name) else {
-            refuse(output, option, OptionError::Unknown, "there is no export of this name");
+            refuse_unknown(output, option, request.name);
             return None;
         };
         let target = self.target(request.name, &*export);
@@ -325,7 +325,7 @@ impl Handshake {
     fn list_meta_context(&self, request: &MetaRequest<'_>, output: &mut Output) {
         let option = wire::OPT_LIST_META_CONTEXT;
         if self.exports.open(request.name).is_none() {
-            refuse(output, option, OptionError::Unknown, "there is no export of this name");
+            refuse_unknown(output, option, request.name);
             return;
         }
         if request.queries == 0 || request.finds_allocation || request.finds_namespace {
@@ -342,7 +342,7 @@ impl Handshake {
             return;
         }
         if self.exports.open(request.name).is_none() {
-            refuse(output, option, OptionError::Unknown, "there is no export of this name");
+            refuse_unknown(output, option, request.name);
             return;
         }
         if request.finds_allocation {
@@ -366,6 +366,15 @@ fn bounded(text: &str) -> &str {
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at + 4).map(|bytes| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+}
+
+/// Answers that there is no export of this name.
+fn refuse_unknown(output: &mut Output, option: u32, name: &str) {
+    let text = match name {
+        "" => "there is no default export: name one, as in nbd://HOST/NAME",
+        _ => "there is no export of this name",
+    };
+    refuse(output, option, OptionError::Unknown, text);
 }
 
 fn refuse(output: &mut Output, option: u32, error: OptionError, text: &str) {
