@@ -10,8 +10,9 @@ mod unlocked;
 use pasted::{commands, paste};
 use programs::{attempt, run};
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -80,6 +81,79 @@ fn a_volume_is_closed_when_the_client_that_had_it_served_is_killed() {
         assert!(Instant::now() < until, "the volume is in use still");
         std::thread::sleep(Duration::from_millis(100));
     }
+}
+
+/// The terminal goes away, or its user ends what runs in it, before the client flushes.
+const HUNG_UP: &str = r#"
+import nbd, signal, socket, subprocess, sys
+for given in (signal.SIGHUP, signal.SIGQUIT):
+    mine, its = socket.socketpair()
+    server = subprocess.Popen(sys.argv[1:], stdin=its, stdout=its)
+    its.close()
+    h = nbd.NBD()
+    h.connect_socket(mine.detach())
+    h.pwrite(bytes([given]) * 4096, 0)
+    server.send_signal(given)
+    assert server.wait() == 0
+    del h
+    h = nbd.NBD()
+    h.connect_command(sys.argv[1:])
+    assert h.pread(4096, 0) == bytes([given]) * 4096, given
+    h.shutdown()
+    del h
+print("fine")
+"#;
+
+#[test]
+fn what_was_written_stays_when_the_terminal_goes_away() {
+    let folder = with_volume();
+    let serve = [GRANARY, "volume", "serve", "scratch", "--path", "data"];
+    let arguments = [&["-c", HUNG_UP], &serve[..]].concat();
+    assert_eq!(run(folder.path(), "/usr/bin/python3", &arguments), "fine\n");
+}
+
+/// A server of memcached on the socket `items` of a folder, with flash of this size; `None`: it ends at once.
+fn with_items(folder: &Path, flash: &str, more: &[&str]) -> Option<(Child, UnixStream)> {
+    let mut command = Command::new(GRANARY);
+    command.args(["server", "--path", "data", "--http", "none", "--memcached-socket", "items"]);
+    command.args(["--memcached-memory", "16MiB", "--memcached-flash", flash]).args(more);
+    let mut process = command.current_dir(folder).stderr(Stdio::null()).spawn().unwrap();
+    loop {
+        if process.try_wait().unwrap().is_some() {
+            return None;
+        }
+        if let Ok(stream) = UnixStream::connect(folder.join("items")) {
+            return Some((process, stream));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn ask(stream: &mut UnixStream, request: &str, answer: &str) {
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut bytes = vec![0; answer.len()];
+    stream.read_exact(&mut bytes).unwrap();
+    assert_eq!(String::from_utf8_lossy(&bytes), answer);
+}
+
+#[test]
+fn a_start_that_fails_leaves_the_items_of_memcached_alone() {
+    let folder = with_volume();
+    let stop = |mut process: Child| {
+        run(folder.path(), "kill", &["-TERM", &process.id().to_string()]);
+        assert!(process.wait().unwrap().success());
+    };
+    let (process, mut items) = with_items(folder.path(), "64MiB", &[]).unwrap();
+    ask(&mut items, "set kept 0 0 5\r\nvalue\r\n", "STORED\r\n");
+    drop(items);
+    stop(process);
+    let busy = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = busy.local_addr().unwrap().to_string();
+    assert!(with_items(folder.path(), "128MiB", &["--nbd", &address]).is_none(), "it listens on {address}");
+    let (process, mut items) = with_items(folder.path(), "64MiB", &[]).unwrap();
+    ask(&mut items, "get kept\r\n", "VALUE kept 0 5\r\nvalue\r\nEND\r\n");
+    drop(items);
+    stop(process);
 }
 
 /// Commands, on another port than theirs.
