@@ -195,7 +195,7 @@ impl Source for ExecutablePool {
             KeyEcho::Implicit => (Rows::of_attributes(&self.structure), keys),
         };
         let rows = rows.at_most(self.answer_bytes_max);
-        let (format, reader) = (program.format, Reader::new(program.format));
+        let (format, reader) = (program.format, Reader::without_detection(program.format));
         let mut incoming = Incoming { format, reader, rows, rest: Vec::new(), count };
         let mut borrowed = self.processes.borrow()?;
         let process = borrowed.process.as_mut().expect("there is one until it is given back");

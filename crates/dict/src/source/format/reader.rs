@@ -97,6 +97,16 @@ impl Reader {
         Reader { name: format.name(), state, is_new: true }
     }
 
+    /// Like [`new`](Self::new), for keys and for answers to keys, whose text has no header unless its format says so: a
+    /// first row of values that are names of columns is a row.
+    pub fn without_detection(format: Format) -> Reader {
+        let mut reader = Reader::new(format);
+        if let ReaderState::Text { header: header @ Header::NamesGuessed, .. } = &mut reader.state {
+            *header = Header::Read;
+        }
+        reader
+    }
+
     /// Whether there is a bracket around the rows that is not closed yet.
     #[cfg_attr(not(feature = "executable-pool"), expect(dead_code, reason = "others read to the end"))]
     pub fn is_open(&self) -> bool {

@@ -22,16 +22,16 @@ pub struct RowReader {
 
 impl RowReader {
     pub(crate) fn new(format: Format, structure: &Structure) -> RowReader {
-        RowReader::over(format, Rows::of_key(structure))
+        RowReader::over(Reader::without_detection(format), Rows::of_key(structure))
     }
 
-    fn over(format: Format, rows: Rows) -> RowReader {
-        RowReader { reader: Reader::new(format), rows, rest: Vec::new(), enough: 0 }
+    fn over(reader: Reader, rows: Rows) -> RowReader {
+        RowReader { reader, rows, rest: Vec::new(), enough: 0 }
     }
 
     /// For rows of columns with these names and types, all of them nullable.
     pub fn of_columns(format: Format, columns: &[(String, DataType)]) -> RowReader {
-        RowReader::over(format, Rows::of_columns(columns))
+        RowReader::over(Reader::new(format), Rows::of_columns(columns))
     }
 
     /// Has `check` asked, while rows are read, whether so many further bytes of memory may be taken. Without it they have

@@ -80,6 +80,19 @@ fn a_header_is_found_as_clickhouse_finds_it() {
 }
 
 #[test]
+fn keys_that_are_names_of_columns_are_keys() {
+    let structure = Structure {
+        key: Key::Complex(vec![KeyColumn::new("k", DataType::String)]),
+        attributes: vec![Attribute::new("v", DataType::String)],
+    };
+    for format in [Format::TabSeparated, Format::Csv] {
+        let mut rows = Rows::of_key(&structure);
+        Reader::without_detection(format).read(b"k\nv\n", End::Here, &mut rows).unwrap();
+        assert_eq!(rows.ended(), 2);
+    }
+}
+
+#[test]
 fn tab_separated() {
     let bytes = b"7\ta\\tb\"\\'\\\\\\n,\t\\N\t1970-01-02\t1970-01-01 00:01:01\t00112233-4455-6677-8899-aabbccddeeff\t-12.50\ttrue\n\
         18446744073709551615\t\t-1.5\t2149-06-06\t4294967295\t00112233-4455-6677-8899-aabbccddeeff\t0.05\t0";
