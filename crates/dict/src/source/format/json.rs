@@ -3,6 +3,7 @@
 //! or, of objects, one array around all. With Strings in the format's name every value is written as a string. What is
 //! no string is read as it is written: a number by its digits, an array or an object for a String as it came.
 
+use super::header::HeaderLine;
 use super::json_row::Row;
 use super::names::{JsonRow, JsonValues};
 use super::{ColumnOrder, End, KeyCells, Rows, csv};
@@ -62,10 +63,7 @@ pub(super) fn write_head<'a>(texts: impl Iterator<Item = &'a str>, out: &mut Vec
 pub(super) struct Stream {
     shape: JsonRow,
     values: JsonValues,
-    /// Lines of a head that are still to come.
-    head: usize,
-    /// The names of the head.
-    names: Vec<String>,
+    header: HeaderLine,
     order: Option<ColumnOrder>,
     brackets: Brackets,
 }
@@ -80,9 +78,9 @@ enum Brackets {
 }
 
 impl Stream {
-    /// A stream at its beginning, with `head` lines before its rows.
-    pub fn new(shape: JsonRow, values: JsonValues, head: usize) -> Stream {
-        Stream { shape, values, head, names: Vec::new(), order: None, brackets: Brackets::Unknown }
+    /// A stream at its beginning.
+    pub fn new(shape: JsonRow, values: JsonValues, header: HeaderLine) -> Stream {
+        Stream { shape, values, header, order: None, brackets: Brackets::Unknown }
     }
 
     /// Whether there is a bracket around the rows that is not closed yet.
@@ -159,18 +157,12 @@ impl Stream {
     fn take(&mut self, row: Row<'_>, rows: &mut Rows) -> Result<(), DictError> {
         match row {
             Row::Object(members) => self.take_object(&members, rows),
-            Row::Array(items) if self.head > 0 => {
+            Row::Array(items) if !self.header.is_read() => {
                 let mut texts = Vec::new();
                 for item in items {
                     texts.push(unquoted(item.get())?.into_owned());
                 }
-                self.head -= 1;
-                // The names come first.
-                if let Some(order) = &self.order {
-                    return order.check_types(&self.names, &texts, rows);
-                }
-                self.order = Some(ColumnOrder::of_names(&texts, rows)?);
-                self.names = texts;
+                self.header.read(texts, &mut self.order, rows)?;
                 Ok(())
             }
             Row::Array(items) => self.take_array(&items, rows),

@@ -5,6 +5,7 @@ mod arrow_stream;
 mod backing;
 mod csv;
 mod fields;
+mod header;
 mod json;
 mod json_row;
 pub(super) mod names;

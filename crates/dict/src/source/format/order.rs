@@ -74,7 +74,7 @@ impl ColumnOrder {
 
     /// Whether the fields of a text's line are types.
     pub fn are_types(fields: &[String]) -> bool {
-        fields.iter().all(|field| DataType::parse(field).is_ok())
+        fields.iter().all(|field| DataType::parse_column(field).is_ok())
     }
 
     /// Compares the types that a text says its columns have with ours.
@@ -88,7 +88,8 @@ impl ColumnOrder {
         }
         for ((place, name), text) in self.places.iter().zip(names).zip(types) {
             let Some(column) = *place else { continue };
-            let sent = DataType::parse(text).map_err(|e| e.within(format_args!("Column {}", shown(name))))?;
+            let sent =
+                DataType::parse_column(text).map_err(|e| e.within(format_args!("Column {}", shown(name))))?;
             check_type(name, rows.data_type(column), &sent)?;
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! A stream of rows that is read piece by piece.
 
+use super::header::HeaderLine;
 use super::names::{Format, JsonFormat};
 use super::{ColumnOrder, Field, FieldSink, Rows, arrow_stream, csv, json, native, read_text, row_binary};
 use super::{tab_separated, whole_rows};
@@ -39,7 +40,7 @@ enum ReaderState {
     /// Without names, columns are as declared.
     Text {
         format: TextFormat,
-        header: Header,
+        header: HeaderLine,
         order: Option<ColumnOrder>,
     },
     Json(json::Stream),
@@ -50,20 +51,6 @@ enum ReaderState {
     },
     Native,
     Arrow(Box<arrow_stream::ArrowStreamReader>),
-}
-
-/// What the next line of a text is.
-enum Header {
-    /// Names, if they are our columns' or all of these are among them; else a row.
-    NamesGuessed,
-    Names,
-    /// Names, and then types.
-    NamesAndTypes,
-    /// Types, if all its fields are; else a row. The names were read.
-    TypesGuessed(Vec<String>),
-    Types(Vec<String>),
-    /// A row.
-    Read,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -79,14 +66,16 @@ impl Reader {
         let text = |format, header| ReaderState::Text { format, header, order: None };
         let binary = |head| ReaderState::RowBinary { head, order: None };
         let state = match format {
-            Format::TabSeparated => text(TextFormat::TabSeparated, Header::NamesGuessed),
-            Format::TabSeparatedWithNames => text(TextFormat::TabSeparated, Header::Names),
-            Format::TabSeparatedWithNamesAndTypes => text(TextFormat::TabSeparated, Header::NamesAndTypes),
-            Format::Csv => text(TextFormat::Csv, Header::NamesGuessed),
-            Format::CsvWithNames => text(TextFormat::Csv, Header::Names),
-            Format::CsvWithNamesAndTypes => text(TextFormat::Csv, Header::NamesAndTypes),
+            Format::TabSeparated => text(TextFormat::TabSeparated, HeaderLine::NamesGuessed),
+            Format::TabSeparatedWithNames => text(TextFormat::TabSeparated, HeaderLine::Names),
+            Format::TabSeparatedWithNamesAndTypes => {
+                text(TextFormat::TabSeparated, HeaderLine::NamesAndTypes)
+            }
+            Format::Csv => text(TextFormat::Csv, HeaderLine::NamesGuessed),
+            Format::CsvWithNames => text(TextFormat::Csv, HeaderLine::Names),
+            Format::CsvWithNamesAndTypes => text(TextFormat::Csv, HeaderLine::NamesAndTypes),
             Format::Json(JsonFormat { row, values, head }) => {
-                ReaderState::Json(json::Stream::new(row, values, head.into()))
+                ReaderState::Json(json::Stream::new(row, values, HeaderLine::given(head)))
             }
             Format::RowBinary => binary(Head::None),
             Format::RowBinaryWithNames => binary(Head::Names),
@@ -101,8 +90,8 @@ impl Reader {
     /// first row of values that are names of columns is a row.
     pub fn without_detection(format: Format) -> Reader {
         let mut reader = Reader::new(format);
-        if let ReaderState::Text { header: header @ Header::NamesGuessed, .. } = &mut reader.state {
-            *header = Header::Read;
+        if let ReaderState::Text { header: header @ HeaderLine::NamesGuessed, .. } = &mut reader.state {
+            *header = HeaderLine::Read;
         }
         reader
     }
@@ -147,14 +136,14 @@ impl Reader {
 
 fn read_lines(
     format: TextFormat,
-    header: &mut Header,
+    header: &mut HeaderLine,
     order: &mut Option<ColumnOrder>,
     bytes: &[u8],
     end: End,
     rows: &mut Rows,
 ) -> Result<usize, DictError> {
     let mut at = 0;
-    while !matches!(header, Header::Read) && at < bytes.len() {
+    while !header.is_read() && at < bytes.len() {
         let first = match format {
             TextFormat::Csv => csv::row_ends(&bytes[at..]).next(),
             TextFormat::TabSeparated => tab_separated::first_row(&bytes[at..]),
@@ -179,36 +168,6 @@ fn read_lines(
         Some(order) => read_text(format, &bytes[at..whole], &mut Ordered { order, rows })?,
     }
     Ok(whole)
-}
-
-impl Header {
-    /// Takes the fields of the next line; `false`: it is a row.
-    fn read(
-        &mut self,
-        fields: Vec<String>,
-        order: &mut Option<ColumnOrder>,
-        rows: &Rows,
-    ) -> Result<bool, DictError> {
-        let (next, is_header) = match (std::mem::replace(self, Header::Read), order.as_mut()) {
-            (Header::NamesGuessed, _) if !ColumnOrder::are_names(&fields, rows) => (Header::Read, false),
-            (Header::TypesGuessed(_), _) if !ColumnOrder::are_types(&fields) => (Header::Read, false),
-            (Header::Types(names) | Header::TypesGuessed(names), Some(order)) => {
-                order.check_types(&names, &fields, rows)?;
-                (Header::Read, true)
-            }
-            (names, _) => {
-                *order = Some(ColumnOrder::of_names(&fields, rows)?);
-                let next = match names {
-                    Header::NamesGuessed => Header::TypesGuessed(fields),
-                    Header::NamesAndTypes => Header::Types(fields),
-                    _ => Header::Read,
-                };
-                (next, true)
-            }
-        };
-        *self = next;
-        Ok(is_header)
-    }
 }
 
 /// The fields of a line of names or types.

@@ -68,6 +68,17 @@ fn a_header_is_found_as_clickhouse_finds_it() {
         }
         assert_eq!(ids(format, b"id").unwrap(), (vec![], String::new()), "a header alone");
     }
+    let columns = [("id", "UInt64"), ("p", "Tuple(a Int32, b String)")]
+        .map(|(n, t)| (n.to_owned(), DataType::parse_column(t).unwrap()));
+    for (format, text) in [
+        (Format::TabSeparated, "id\tp\nUInt64\tTuple(a Int32, b String)\n7\t(1,'x')\n"),
+        (Format::TabSeparatedWithNamesAndTypes, "id\tp\nUInt64\tTuple(a Int32, b String)\n7\t(1,'x')\n"),
+        (Format::CsvWithNamesAndTypes, "id,p\nUInt64,\"Tuple(a Int32, b String)\"\n7,\"(1,'x')\"\n"),
+    ] {
+        let mut rows = Rows::of_columns(&columns);
+        read_rows(format, text.as_bytes(), &mut rows).unwrap();
+        assert_eq!(rows.ended(), 1, "{text}");
+    }
     for (format, head) in [
         (Format::Csv, "id,s\nUInt8,String\n7,x\n"),
         (Format::CsvWithNamesAndTypes, "id,s\nUInt8,String\n7,x\n"),
