@@ -184,18 +184,18 @@ fn carry_out(plan: Plan) -> Result<(), Box<dyn Error>> {
     // Held until everything is closed.
     let lock = FolderLock::take(&path)?;
     options.session.lock = Some(lock.clone());
-    let mut volumes = if serves_volumes { volumes::open(&path)? } else { volumes::Opened::default() };
-    if let (true, Some(error)) = (serves_block_devices, volumes.refused.pop()) {
+    let volumes = if serves_volumes { volumes::open(&path)? } else { volumes::Opened::default() };
+    // Before items are opened: other sizes empty them, which must not be for a start that fails.
+    let nbd = plan.nbd.start(&volumes, plan.nbd_tls)?;
+    let volumes::Opened { volumes, refused, .. } = volumes;
+    if let (true, Some(error)) = (serves_block_devices, refused.into_iter().next()) {
         // Later devices would get other numbers.
         return Err(error.into());
     }
-    // Before items are opened: other sizes empty them, which must not be for a start that fails.
-    let nbd = plan.nbd.start(&volumes, plan.nbd_tls)?;
-    let memcached = plan.memcached.start(&path, plan.memcached_tls)?;
-    let volumes = volumes.volumes;
-    let places = nbd.iter().flat_map(granary_nbd::Server::uris).map(String::as_str);
     #[cfg(feature = "ublk")]
     let block_devices = block_devices::start(if serves_block_devices { &volumes } else { &[] })?;
+    let memcached = plan.memcached.start(&path, plan.memcached_tls)?;
+    let places = nbd.iter().flat_map(granary_nbd::Server::uris).map(String::as_str);
     #[cfg(feature = "ublk")]
     let places = places.chain(block_devices.iter().map(granary_ublk::BlockDevice::path));
     let places = places.collect::<Vec<_>>().join(", ");

@@ -60,6 +60,7 @@ pub fn close(volumes: Vec<Arc<Volume>>) -> io::Result<()> {
         let name = volume.name().to_owned();
         if let Err(error) = volume::close(volume) {
             let text = format!("the volume {name} could not be closed: {error}; what was flushed is on it");
+            tracing::error!("{text}");
             closed = closed.and(Err(io::Error::new(error.kind(), text)));
         }
     }
