@@ -28,6 +28,11 @@ fn with_volume() -> tempfile::TempDir {
     folder
 }
 
+/// Arguments of Python for a client, which is given the command that serves the volume.
+fn client(script: &str) -> [&str; 8] {
+    ["-c", script, GRANARY, "volume", "serve", "scratch", "--path", "data"]
+}
+
 /// Over a socket, as in libnbd, and over two pipes.
 const ON_STANDARD_INPUT: &str = r#"
 import nbd, struct, subprocess, sys
@@ -52,9 +57,7 @@ print("fine")
 #[test]
 fn a_volume_is_served_on_standard_input() {
     let folder = with_volume();
-    let serve = [GRANARY, "volume", "serve", "scratch", "--path", "data"];
-    let arguments = [&["-c", ON_STANDARD_INPUT], &serve[..]].concat();
-    assert_eq!(run(folder.path(), "/usr/bin/python3", &arguments), "fine\n");
+    assert_eq!(run(folder.path(), "/usr/bin/python3", &client(ON_STANDARD_INPUT)), "fine\n");
 }
 
 /// A client that has its server listen on a socket, and is killed: the server is not told to end.
@@ -70,10 +73,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 #[test]
 fn a_volume_is_closed_when_the_client_that_had_it_served_is_killed() {
     let folder = with_volume();
-    let serve = [GRANARY, "volume", "serve", "scratch", "--path", "data"];
-    let arguments = [&["-c", KILLED], &serve[..]].concat();
     let status =
-        Command::new("/usr/bin/python3").args(arguments).current_dir(folder.path()).status().unwrap();
+        Command::new("/usr/bin/python3").args(client(KILLED)).current_dir(folder.path()).status().unwrap();
     assert_eq!(status.signal(), Some(9));
     let until = Instant::now() + Duration::from_secs(60);
     let check = ["volume", "check", "scratch", "--path", "data"];
@@ -107,9 +108,7 @@ print("fine")
 #[test]
 fn what_was_written_stays_when_the_terminal_goes_away() {
     let folder = with_volume();
-    let serve = [GRANARY, "volume", "serve", "scratch", "--path", "data"];
-    let arguments = [&["-c", HUNG_UP], &serve[..]].concat();
-    assert_eq!(run(folder.path(), "/usr/bin/python3", &arguments), "fine\n");
+    assert_eq!(run(folder.path(), "/usr/bin/python3", &client(HUNG_UP)), "fine\n");
 }
 
 /// A server of memcached on the socket `items` of a folder, with flash of this size; `None`: it ends at once.

@@ -8,7 +8,6 @@ use super::search::Search;
 use super::{Lookup, ReadBlocks};
 use crate::blocks::{Block, Saving};
 use crate::flash::Flash;
-use crate::framing::Placed;
 use crate::framing::block::{self, BlockHeader};
 use crate::key::Key;
 use crate::memory::entry::cost as entry_cost;
@@ -167,23 +166,26 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 
     fn deliver_stored(&mut self, flash: &Flash, probe: Probe, sequence: u64, entry: &EntryRecord<'_>) {
         self.deliver(probe.key, Tier::Flash, entry.value(), entry.expires_at);
-        if promotion(self.shared.memory_bytes, probe.recent, self.shared.may_have_room())
-            == Promotion::Promote
-        {
-            self.promote(flash, probe, sequence, entry);
-        }
+        self.promote(flash, probe, sequence, entry);
     }
 
-    /// Copies an entry just read to the RAM tier, if it is still the current one: the index has it there, and its
-    /// segment was not overwritten meanwhile.
+    /// Copies an entry just read to the RAM tier if it belongs there, and if it is still the current one: the index has
+    /// it there, and its segment was not overwritten meanwhile.
     pub(super) fn promote(&self, flash: &Flash, probe: Probe, sequence: u64, entry: &EntryRecord<'_>) {
-        let (key, placed) = (self.keys[probe.key as usize], Placed { sequence, block: probe.block });
+        let promoted =
+            |has_room| promotion(self.shared.memory_bytes, probe.recent, has_room) == Promotion::Promote;
+        // Most entries are left without the shard's lock.
+        let may_have_room = self.shared.may_have_room();
+        if !promoted(may_have_room) {
+            return;
+        }
+        let key = self.keys[probe.key as usize];
         let mut shard = self.shared.shard(key.hash());
-        let has_room = self.shared.may_have_room() && shard.memory.has_room(entry.len());
-        if promotion(self.shared.memory_bytes, probe.recent, has_room) == Promotion::Promote
-            && flash.log.sequence_of(placed.block) == placed.sequence
+        let has_room = may_have_room && shard.memory.has_room(entry.len());
+        if promoted(has_room)
+            && flash.log.sequence_of(probe.block) == sequence
             && self.shared.has_room_for_copy(flash, entry.len() as u64)
-            && shard.index.at(key.hash(), placed.block).is_some()
+            && shard.index.at(key.hash(), probe.block).is_some()
         {
             let Shard { index, memory } = &mut *shard;
             let kept = self.shared.copy_to_memory(memory, key, entry.value(), entry.expires_at);

@@ -45,7 +45,7 @@ pub(crate) fn promotion(memory_bytes: u64, found_before: bool, has_room: bool) -
 
 /// The part of all found marks that are cleared when an entry takes `bytes` of the `share` bytes that others had: two
 /// finds tell less the longer they are apart.
-pub(crate) fn marks_cleared(reinsertion: Reinsertion, bytes: u64, share: u64) -> f64 {
+pub fn marks_cleared(reinsertion: Reinsertion, bytes: u64, share: u64) -> f64 {
     match reinsertion {
         Reinsertion::None => (FOUND_TURNOVER_DIVISOR * bytes) as f64 / share.max(1) as f64,
         // Marks also tell which entries are reinserted, much later.

@@ -4,9 +4,10 @@
 use super::Lru;
 use granary_cache::division::{Division, Misses};
 use granary_cache::limits::{
-    BLOCK_VISIT_DIVISOR, BLOCK_VISIT_REPLACED_MIN, DIVISION_WINDOW_DIVISOR, FOUND_TURNOVER_DIVISOR,
-    GHOST_WINDOW_DIVISOR, LEAST_BLOCKS_DIVISOR,
+    BLOCK_VISIT_DIVISOR, BLOCK_VISIT_REPLACED_MIN, DIVISION_WINDOW_DIVISOR, GHOST_WINDOW_DIVISOR,
+    LEAST_BLOCKS_DIVISOR,
 };
+use granary_cache::{Reinsertion, marks_cleared};
 
 /// Sizes of the tier, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -121,8 +122,7 @@ impl Divided {
     /// Clears some found marks when an entry of `bytes` bytes took the room of others.
     fn clear_marks(&mut self, bytes: u32) {
         let share = self.options.memory_bytes - self.division.blocks;
-        let part = (FOUND_TURNOVER_DIVISOR * u64::from(bytes)) as f64 / share as f64;
-        self.uncleared += part * self.is_recent.len() as f64;
+        self.uncleared += marks_cleared(Reinsertion::None, bytes.into(), share) * self.is_recent.len() as f64;
         for _ in 0..self.uncleared as usize {
             self.is_recent[self.hand] = false;
             self.hand = (self.hand + 1) % self.is_recent.len();

@@ -164,12 +164,8 @@ fn reserve(descriptor: &OwnedFd, has: u64, size: u64, space: Space) -> Result<()
         // A filesystem without fallocate gets a sparse file; running out of space is then an
         // error of a write, which the cache survives.
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-        Err(error) => {
-            // What was reserved before space ran out is given back.
-            let _ = fs::ftruncate(descriptor, has);
-            Err(error)
-        }
-        Ok(()) => Ok(()),
+        // What was reserved before space ran out is given back.
+        other => other.inspect_err(|_| _ = fs::ftruncate(descriptor, has)),
     }
 }
 
