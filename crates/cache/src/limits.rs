@@ -164,8 +164,9 @@ pub const FRESH_DIVISOR: u64 = 8;
 /// entry is copied to RAM if it is found on flash twice in about that time.
 pub const FOUND_TURNOVER_DIVISOR: u64 = 2;
 
-/// Most buckets of the index whose found marks are cleared for one entry that is copied to RAM.
-pub const BUCKETS_COOLED_MAX: usize = 4;
+/// Most buckets of the index whose found marks are cleared for one entry that is copied to RAM, which bounds how long the
+/// index is locked. With more than some 200 times as many entries on flash as in RAM, marks last longer for it.
+pub const BUCKETS_COOLED_MAX: usize = 32;
 
 /// Longest value, in bytes; a segment may bound it further.
 pub const VALUE_BYTES_MAX: usize = 1 << 30;
@@ -355,7 +356,11 @@ pub const GHOST_ENTRY_BYTES: u64 = 64;
 /// Blocks have at least 1/`LEAST_BLOCKS_DIVISOR` of the RAM tier: lookups that go block by block need no more.
 pub const LEAST_BLOCKS_DIVISOR: u64 = 64;
 
-/// Fewest blocks in this part.
+/// Blocks have 1/`FIRST_BLOCKS_DIVISOR` of the RAM tier until something is measured. Entries that are found for the first
+/// time fill what they may take.
+pub const FIRST_BLOCKS_DIVISOR: u64 = 2;
+
+/// Fewest blocks in the part that they have at least.
 pub const LEAST_BLOCKS: u64 = 8;
 
 /// No blocks are kept if these would be more than 1/`MOST_OF_LEAST_BLOCKS_DIVISOR` of the RAM tier.

@@ -28,7 +28,7 @@ use entry::{
 use granary_log::prefetch::{prefetch, prefetch_value};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
-use pool::{CHUNKS_MAX, SHORT_ENTRY_BYTES, UnreportedPuts};
+use pool::{CHUNKS_MAX, CHUNKS_OF_MARGIN, SHORT_ENTRY_BYTES, UnreportedPuts};
 use shared::Arena;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -302,6 +302,11 @@ impl Memory {
         self.locate(key)
     }
 
+    /// Whether the tier has an entry of the key.
+    pub fn contains(&self, key: Key<'_>) -> bool {
+        !self.table.is_empty() && self.locate(key).is_some()
+    }
+
     /// Removes a key; returns its counts.
     pub fn remove(&mut self, key: Key<'_>) -> Option<u8> {
         if self.table.is_empty() {
@@ -439,9 +444,10 @@ impl Memory {
         exceeds || self.exceeds_own_bounds()
     }
 
-    /// Whether an entry with a record of `record` bytes fits without another one leaving.
+    /// Whether an entry with a record of `record` bytes fits a shard that is not full.
     pub fn has_room(&self, record: usize) -> bool {
-        !self.lacks_room(RECORD_AT + record)
+        let more = RECORD_AT + record + CHUNKS_OF_MARGIN as usize * self.next_chunk_bytes();
+        (self.bytes_allocated() + more) as u64 <= self.pool.share() && !self.exceeds_own_bounds()
     }
 
     /// Whether another entry would exceed the shard's bounds, whatever its length.

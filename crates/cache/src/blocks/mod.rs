@@ -174,10 +174,11 @@ impl Blocks {
         self.ghosts.as_ref().is_some_and(|ghosts| ghosts.returns(block_number))
     }
 
-    /// Counts misses, and divides the budget anew after enough of them.
+    /// Counts misses, and divides the budget anew after enough of them. As long as entries do not fill their part, none of
+    /// them can have left it, and blocks use the rest of it anyway.
     pub fn count(&self, misses: Misses) {
         let Misses { reads, ghost_blocks, ghost_entries } = misses;
-        if !self.plan.is_measured || misses == Misses::default() {
+        if !self.plan.is_measured || misses == Misses::default() || self.pool.has_room() {
             return;
         }
         let [all, blocks, entries] = &self.misses;

@@ -3,8 +3,8 @@
 use super::shard::BlockShard;
 use crate::ghosts::Ghosts;
 use crate::limits::{
-    BLOCK_SHARDS_MAX, DIVISION_WINDOW_DIVISOR, GHOST_ENTRY_BYTES, GHOST_WINDOW_DIVISOR, LEAST_BLOCKS,
-    LEAST_BLOCKS_DIVISOR, LEAST_ENTRY_CHUNKS, MOST_OF_LEAST_BLOCKS_DIVISOR, SHARDS,
+    BLOCK_SHARDS_MAX, DIVISION_WINDOW_DIVISOR, FIRST_BLOCKS_DIVISOR, GHOST_ENTRY_BYTES, GHOST_WINDOW_DIVISOR,
+    LEAST_BLOCKS, LEAST_BLOCKS_DIVISOR, LEAST_ENTRY_CHUNKS, MOST_OF_LEAST_BLOCKS_DIVISOR, SHARDS,
 };
 use crate::memory::Pool;
 use crate::options::MemoryDivision;
@@ -35,7 +35,7 @@ impl Plan {
         let blocks_per_slab = (chunk_bytes / block_size).max(1);
         let slab = slab_bytes(blocks_per_slab, block_size);
         let (wanted, is_measured) = match division {
-            MemoryDivision::Measured => (0, true),
+            MemoryDivision::Measured => (pool.bytes() / FIRST_BLOCKS_DIVISOR, true),
             MemoryDivision::Fixed { blocks_percent: 0 } => return None,
             MemoryDivision::Fixed { blocks_percent } => {
                 (pool.bytes() / 100 * u64::from(blocks_percent), false)

@@ -186,6 +186,8 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             && flash.log.sequence_of(probe.block) == sequence
             && self.shared.has_room_for_copy(flash, entry.len() as u64)
             && shard.index.at(key.hash(), probe.block).is_some()
+            // Another lookup, or the same key before in this one, may have copied it meanwhile.
+            && !shard.memory.contains(key)
         {
             let Shard { index, memory } = &mut *shard;
             let kept = self.shared.copy_to_memory(memory, key, entry.value(), entry.expires_at);

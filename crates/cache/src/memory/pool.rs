@@ -15,6 +15,9 @@ const _: () = assert!(MEMORY_CHUNK_BYTES_MAX <= 1 << 16, "an offset has 16 bits"
 /// Most chunks, of the smallest size, in a shard's share: a shard may take more than its share.
 const CHUNKS_OF_SHARE: u64 = CHUNKS_MAX as u64 / 2;
 
+/// Most chunks that a full shard lacks of its share: entries leave by the chunk.
+pub(super) const CHUNKS_OF_MARGIN: u64 = 2;
+
 /// A share that is used up has at least this many chunks, but for very small ones.
 const CHUNKS_OF_FULL_SHARE: u64 = 32;
 
@@ -104,10 +107,10 @@ impl Pool {
         self.entry_bytes.load(Ordering::Relaxed) / self.shards
     }
 
-    /// Whether shards are likely to have room: together they take less than full ones do, which lack a chunk each.
+    /// Whether some shard has room: together they take less than full ones do.
     pub fn has_room(&self) -> bool {
-        let bytes = self.entry_bytes.load(Ordering::Relaxed);
-        self.used() < bytes - bytes / CHUNKS_OF_FULL_SHARE
+        let chunks = self.shards * CHUNKS_OF_MARGIN * self.chunk_bytes(u64::MAX) as u64;
+        self.used() + chunks < self.entry_bytes.load(Ordering::Relaxed)
     }
 
     /// The share if there are no blocks.

@@ -4,8 +4,8 @@
 use super::Lru;
 use granary_cache::division::{Division, Misses};
 use granary_cache::limits::{
-    BLOCK_VISIT_DIVISOR, BLOCK_VISIT_REPLACED_MIN, DIVISION_WINDOW_DIVISOR, GHOST_WINDOW_DIVISOR,
-    LEAST_BLOCKS_DIVISOR,
+    BLOCK_VISIT_DIVISOR, BLOCK_VISIT_REPLACED_MIN, DIVISION_WINDOW_DIVISOR, FIRST_BLOCKS_DIVISOR,
+    GHOST_WINDOW_DIVISOR, LEAST_BLOCKS_DIVISOR,
 };
 use granary_cache::{Reinsertion, marks_cleared};
 
@@ -67,7 +67,8 @@ impl Divided {
         let division = Division {
             least,
             most,
-            blocks: blocks_percent.map_or(least, |percent| memory_bytes / 100 * percent),
+            blocks: blocks_percent
+                .map_or(memory_bytes / FIRST_BLOCKS_DIVISOR, |percent| memory_bytes / 100 * percent),
             misses: Misses::default(),
             reads_remembered: memory_bytes / u64::from(block_bytes),
         };
