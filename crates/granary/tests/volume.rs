@@ -4,6 +4,8 @@
 mod pasted;
 #[path = "../../nbd/tests/common/programs.rs"]
 mod programs;
+#[path = "../../log/tests/common/skip.rs"]
+mod skip;
 #[path = "server/unlocked.rs"]
 mod unlocked;
 
@@ -12,6 +14,7 @@ use programs::{attempt, run};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -153,6 +156,45 @@ fn a_start_that_fails_leaves_the_items_of_memcached_alone() {
     ask(&mut items, "get kept\r\n", "VALUE kept 0 5\r\nvalue\r\nEND\r\n");
     drop(items);
     stop(process);
+}
+
+/// Users of the files below a folder, and what they are called.
+fn owners(folder: &Path) -> Vec<(u32, PathBuf)> {
+    let mut found = Vec::new();
+    for path in std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
+        found.push((path.symlink_metadata().unwrap().uid(), path.clone()));
+        if path.is_dir() {
+            found.extend(owners(&path));
+        }
+    }
+    found
+}
+
+/// A service that runs as a user of its own still opens its files after root has looked at them.
+#[test]
+fn what_root_makes_in_the_folder_of_a_service_is_of_its_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    if chown(&data, Some(65_534), Some(65_534)).is_err() {
+        return skip::skipped("not root: whose the files are that it makes");
+    }
+    let create = ["volume", "create", "scratch", "--path", "data", "--size", "16MiB"];
+    run(folder.path(), GRANARY, &create);
+    // Commands that only read make it, too.
+    std::fs::remove_file(data.join("volumes/scratch.lock")).unwrap();
+    for command in ["inspect", "check", "scrub"] {
+        run(folder.path(), GRANARY, &["volume", command, "scratch", "--path", "data"]);
+    }
+    let (mut process, items) = with_items(folder.path(), "64MiB", &[]).unwrap();
+    drop(items);
+    run(folder.path(), "kill", &["-TERM", &process.id().to_string()]);
+    assert!(process.wait().unwrap().success());
+    let found = owners(&data);
+    assert!(found.iter().any(|(_, path)| path.ends_with("volumes/scratch.lock")), "{found:?}");
+    assert!(found.iter().any(|(_, path)| path.starts_with(data.join("memcached"))), "{found:?}");
+    let others: Vec<_> = found.iter().filter(|(user, _)| *user != 65_534).collect();
+    assert!(others.is_empty(), "{others:?}");
 }
 
 /// Commands, on another port than theirs.

@@ -6,7 +6,7 @@ use crate::raw_device::{check_unused, wipe};
 use crate::unfinished::{Resize, finish_deletion, finish_resize, parts, remove};
 use crate::volume::Volume;
 use crate::volume_lock::VolumeLock;
-use granary_log::{CrashPolicy, Durability, Log, sync_folder};
+use granary_log::{CrashPolicy, Durability, Log, create_folders, sync_folder};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
@@ -164,6 +164,6 @@ impl Volume {
 fn make_folder(folder: &Path) -> io::Result<()> {
     let is_missing = |above: &&Path| !above.as_os_str().is_empty() && !above.exists();
     let missing = folder.ancestors().take_while(is_missing).count();
-    std::fs::create_dir_all(folder)?;
+    create_folders(folder)?;
     folder.ancestors().take(missing.max(1)).collect::<Vec<_>>().into_iter().rev().try_for_each(sync_folder)
 }
