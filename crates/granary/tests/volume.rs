@@ -313,6 +313,24 @@ fn a_damaged_volume_keeps_no_other_from_being_served() {
     }
 }
 
+/// Who names no export gets the default one, where there is one. The others are called by their names.
+#[test]
+fn the_log_says_where_each_volume_is() {
+    let folder = with_volume();
+    let create = |name: &str| {
+        run(folder.path(), GRANARY, &["volume", "create", name, "--path", "data", "--size", "16MiB"]);
+    };
+    let told = |places: &str| {
+        let server = Server::start(folder.path());
+        assert!(server.said().contains(places), "{}", server.said());
+    };
+    told("the volumes scratch at nbd+unix:///?socket=nbd\n");
+    create("other");
+    told("other, scratch at nbd+unix:///other?socket=nbd, nbd+unix:///scratch?socket=nbd\n");
+    create("default");
+    told("nbd+unix:///?socket=nbd, nbd+unix:///other?socket=nbd, nbd+unix:///scratch?socket=nbd\n");
+}
+
 /// Adjacent damaged blocks are one line.
 #[test]
 fn a_scrub_says_which_blocks_are_damaged() {
