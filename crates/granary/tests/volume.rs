@@ -331,6 +331,29 @@ fn the_log_says_where_each_volume_is() {
     told("nbd+unix:///?socket=nbd, nbd+unix:///other?socket=nbd, nbd+unix:///scratch?socket=nbd\n");
 }
 
+#[test]
+fn a_mistyped_variable_is_told_and_an_empty_one_is_not_set() {
+    let folder = with_volume();
+    let list = |name: &str, value: &str| {
+        let mut command = Command::new(GRANARY);
+        command.args(["volume", "list"]).env("GRANARY_PATH", "data").env(name, value);
+        let output = command.current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{name}: {output:?}");
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+    };
+    let [listed, errors] = list("GRANARY_PAHT", "elsewhere");
+    assert!(listed.contains("scratch "), "{listed}");
+    assert!(errors.contains("GRANARY_PAHT is no variable of Granary's"), "{errors}");
+    assert!(errors.contains("GRANARY_PATH is one"), "{errors}");
+    let [listed, errors] = list("GRANARY_PATH", "");
+    assert!(listed.starts_with("no volumes in granary-data"), "{listed}");
+    assert_eq!(errors, "");
+    let mut command = Command::new(GRANARY);
+    command.env("GRANARY_NBD", "").env("GRANARY_NBD_CONNECTIONS", "").env("GRANARY_NDB", "127.0.0.1:0");
+    let server = Server::start_by(folder.path(), command);
+    assert!(server.said().contains("GRANARY_NDB is no variable of Granary's"), "{}", server.said());
+}
+
 /// Adjacent damaged blocks are one line.
 #[test]
 fn a_scrub_says_which_blocks_are_damaged() {

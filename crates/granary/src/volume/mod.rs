@@ -7,6 +7,7 @@ use crate::failure::{Failure, Result, at};
 use crate::progress;
 use crate::server::logging;
 use crate::server::size::{self, Size};
+use crate::variables;
 use clap::{Args, Subcommand};
 use granary_volume::map::MapKind;
 use granary_volume::{Config, Files, Volume};
@@ -186,6 +187,7 @@ pub fn close(volume: Arc<Volume>) -> io::Result<()> {
 /// Runs the command.
 pub fn run(arguments: VolumeArguments) -> Result<()> {
     logging::start_for_command();
+    variables::warn_of_unknown();
     match arguments.command {
         VolumeCommand::Create(create) => make(create),
         VolumeCommand::List(place) => inspect::list(&folder(&place.path)),
