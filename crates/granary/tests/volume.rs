@@ -63,6 +63,35 @@ fn a_volume_is_served_on_standard_input() {
     assert_eq!(run(folder.path(), "/usr/bin/python3", &client(ON_STANDARD_INPUT)), "fine\n");
 }
 
+/// What a client may not change is told before it tries, and refused if it tries.
+const READ_ONLY: &str = r#"
+import nbd, sys
+h = nbd.NBD()
+h.set_strict_mode(0)
+h.connect_command(sys.argv[1:])
+assert h.is_read_only()
+for change in (lambda: h.pwrite(b"y" * 4096, 0), lambda: h.trim(4096, 0), lambda: h.zero(4096, 0)):
+    try:
+        change()
+        sys.exit("it was changed")
+    except nbd.Error as error:
+        assert error.errno == "EPERM", error
+assert h.pread(4096, 0) == b"x" * 4096
+h.flush()
+h.shutdown()
+print("fine")
+"#;
+
+#[test]
+fn a_volume_that_is_served_read_only_is_not_changed() {
+    let folder = with_volume();
+    let serve = ["[", GRANARY, "volume", "serve", "scratch", "--path", "data", "]"];
+    std::fs::write(folder.path().join("image"), [b'x'; 4096]).unwrap();
+    run(folder.path(), "nbdcopy", &[&["--flush", "--", "image"], &serve[..]].concat());
+    let script = [&client(READ_ONLY)[..], &["--read-only"]].concat();
+    assert_eq!(run(folder.path(), "/usr/bin/python3", &script), "fine\n");
+}
+
 /// A client that has its server listen on a socket, and is killed: the server is not told to end.
 const KILLED: &str = r#"
 import nbd, os, signal, sys
@@ -420,7 +449,7 @@ fn what_is_wrong_with_a_path_or_a_name_is_told() {
 
 /// Writes until the volume takes no more, and reads what it took.
 const WRITE_UNTIL_REFUSED: &str = r#"
-import errno, nbd, sys
+import nbd, sys
 h = nbd.NBD()
 h.connect_uri(sys.argv[1])
 flushed = 0
