@@ -6,7 +6,9 @@ use crate::environment::Environment;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::watermark::WatermarkFile;
-use granary_cache::{Cache, FlashOptions, Io, Key, Occupant, OpenError, Options, Outcome, PowerLoss, Scan};
+use granary_cache::{
+    Cache, FlashOptions, Io, Key, Occupant, OpenError, Options, Outcome, PowerLoss, Scan, create_folders,
+};
 use std::cell::RefCell;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -266,7 +268,7 @@ fn flash_options(
 /// Makes the folder of the files beside the data.
 fn make_folder(flash: &FlashOptions) -> Result<(), DictError> {
     let folder = flash.state_path.as_ref().unwrap_or(&flash.path).parent().unwrap_or(Path::new("/"));
-    std::fs::create_dir_all(folder)
+    create_folders(folder)
         .map_err(|e| DictError::new(Code::CannotOpenFile, format!("PATH '{}': {e}", flash.path.display())))
 }
 

@@ -53,9 +53,9 @@ pub use environment::{
 pub use error::{Code, DictError};
 #[cfg(feature = "full-load")]
 pub use full_load::{Children, ShownLoad, murmur3_finalizer, regexp_of_re2};
-#[doc(hidden)]
-pub use granary_cache::UnpublishedFile;
 pub use granary_cache::{Compression, Helpers, Team};
+#[doc(hidden)]
+pub use granary_cache::{UnpublishedFile, create_folders, open_or_create};
 pub use granary_metrics::Latency;
 pub use lookup::{Sums, Totals};
 pub use lookup_key::LookupKey;

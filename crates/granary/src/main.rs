@@ -16,12 +16,13 @@ mod replay;
 mod scratch;
 mod server;
 mod study;
+mod variables;
 mod volume;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Granary keeps caches bigger than RAM on SSD.
 #[derive(Parser)]
@@ -63,7 +64,8 @@ fn survive_file_size_limits() {
 }
 
 fn main() -> ExitCode {
-    let command = Arguments::parse().command;
+    let given = variables::without_empty(Arguments::command()).get_matches();
+    let command = Arguments::from_arg_matches(&given).unwrap_or_else(|error| error.exit()).command;
     survive_file_size_limits();
     say::status(match command {
         Command::Local(arguments) => local::run(arguments),
@@ -79,7 +81,6 @@ fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
     use std::collections::{BTreeMap, BTreeSet};
 
     /// Whether there is such a command with such arguments.

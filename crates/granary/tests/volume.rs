@@ -4,6 +4,8 @@
 mod pasted;
 #[path = "../../nbd/tests/common/programs.rs"]
 mod programs;
+#[path = "../../log/tests/common/skip.rs"]
+mod skip;
 #[path = "server/unlocked.rs"]
 mod unlocked;
 
@@ -12,6 +14,7 @@ use programs::{attempt, run};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -58,6 +61,35 @@ print("fine")
 fn a_volume_is_served_on_standard_input() {
     let folder = with_volume();
     assert_eq!(run(folder.path(), "/usr/bin/python3", &client(ON_STANDARD_INPUT)), "fine\n");
+}
+
+/// What a client may not change is told before it tries, and refused if it tries.
+const READ_ONLY: &str = r#"
+import nbd, sys
+h = nbd.NBD()
+h.set_strict_mode(0)
+h.connect_command(sys.argv[1:])
+assert h.is_read_only()
+for change in (lambda: h.pwrite(b"y" * 4096, 0), lambda: h.trim(4096, 0), lambda: h.zero(4096, 0)):
+    try:
+        change()
+        sys.exit("it was changed")
+    except nbd.Error as error:
+        assert error.errno == "EPERM", error
+assert h.pread(4096, 0) == b"x" * 4096
+h.flush()
+h.shutdown()
+print("fine")
+"#;
+
+#[test]
+fn a_volume_that_is_served_read_only_is_not_changed() {
+    let folder = with_volume();
+    let serve = ["[", GRANARY, "volume", "serve", "scratch", "--path", "data", "]"];
+    std::fs::write(folder.path().join("image"), [b'x'; 4096]).unwrap();
+    run(folder.path(), "nbdcopy", &[&["--flush", "--", "image"], &serve[..]].concat());
+    let script = [&client(READ_ONLY)[..], &["--read-only"]].concat();
+    assert_eq!(run(folder.path(), "/usr/bin/python3", &script), "fine\n");
 }
 
 /// A client that has its server listen on a socket, and is killed: the server is not told to end.
@@ -153,6 +185,45 @@ fn a_start_that_fails_leaves_the_items_of_memcached_alone() {
     ask(&mut items, "get kept\r\n", "VALUE kept 0 5\r\nvalue\r\nEND\r\n");
     drop(items);
     stop(process);
+}
+
+/// Users of the files below a folder, and what they are called.
+fn owners(folder: &Path) -> Vec<(u32, PathBuf)> {
+    let mut found = Vec::new();
+    for path in std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
+        found.push((path.symlink_metadata().unwrap().uid(), path.clone()));
+        if path.is_dir() {
+            found.extend(owners(&path));
+        }
+    }
+    found
+}
+
+/// A service that runs as a user of its own still opens its files after root has looked at them.
+#[test]
+fn what_root_makes_in_the_folder_of_a_service_is_of_its_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    if chown(&data, Some(65_534), Some(65_534)).is_err() {
+        return skip::skipped("not root: whose the files are that it makes");
+    }
+    let create = ["volume", "create", "scratch", "--path", "data", "--size", "16MiB"];
+    run(folder.path(), GRANARY, &create);
+    // Commands that only read make it, too.
+    std::fs::remove_file(data.join("volumes/scratch.lock")).unwrap();
+    for command in ["inspect", "check", "scrub"] {
+        run(folder.path(), GRANARY, &["volume", command, "scratch", "--path", "data"]);
+    }
+    let (mut process, items) = with_items(folder.path(), "64MiB", &[]).unwrap();
+    drop(items);
+    run(folder.path(), "kill", &["-TERM", &process.id().to_string()]);
+    assert!(process.wait().unwrap().success());
+    let found = owners(&data);
+    assert!(found.iter().any(|(_, path)| path.ends_with("volumes/scratch.lock")), "{found:?}");
+    assert!(found.iter().any(|(_, path)| path.starts_with(data.join("memcached"))), "{found:?}");
+    let others: Vec<_> = found.iter().filter(|(user, _)| *user != 65_534).collect();
+    assert!(others.is_empty(), "{others:?}");
 }
 
 /// Commands, on another port than theirs.
@@ -271,6 +342,47 @@ fn a_damaged_volume_keeps_no_other_from_being_served() {
     }
 }
 
+/// Who names no export gets the default one, where there is one. The others are called by their names.
+#[test]
+fn the_log_says_where_each_volume_is() {
+    let folder = with_volume();
+    let create = |name: &str| {
+        run(folder.path(), GRANARY, &["volume", "create", name, "--path", "data", "--size", "16MiB"]);
+    };
+    let told = |places: &str| {
+        let server = Server::start(folder.path());
+        assert!(server.said().contains(places), "{}", server.said());
+    };
+    told("the volumes scratch at nbd+unix:///?socket=nbd\n");
+    create("other");
+    told("other, scratch at nbd+unix:///other?socket=nbd, nbd+unix:///scratch?socket=nbd\n");
+    create("default");
+    told("nbd+unix:///?socket=nbd, nbd+unix:///other?socket=nbd, nbd+unix:///scratch?socket=nbd\n");
+}
+
+#[test]
+fn a_mistyped_variable_is_told_and_an_empty_one_is_not_set() {
+    let folder = with_volume();
+    let list = |name: &str, value: &str| {
+        let mut command = Command::new(GRANARY);
+        command.args(["volume", "list"]).env("GRANARY_PATH", "data").env(name, value);
+        let output = command.current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{name}: {output:?}");
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+    };
+    let [listed, errors] = list("GRANARY_PAHT", "elsewhere");
+    assert!(listed.contains("scratch "), "{listed}");
+    assert!(errors.contains("GRANARY_PAHT is no variable of Granary's"), "{errors}");
+    assert!(errors.contains("GRANARY_PATH is one"), "{errors}");
+    let [listed, errors] = list("GRANARY_PATH", "");
+    assert!(listed.starts_with("no volumes in granary-data"), "{listed}");
+    assert_eq!(errors, "");
+    let mut command = Command::new(GRANARY);
+    command.env("GRANARY_NBD", "").env("GRANARY_NBD_CONNECTIONS", "").env("GRANARY_NDB", "127.0.0.1:0");
+    let server = Server::start_by(folder.path(), command);
+    assert!(server.said().contains("GRANARY_NDB is no variable of Granary's"), "{}", server.said());
+}
+
 /// Adjacent damaged blocks are one line.
 #[test]
 fn a_scrub_says_which_blocks_are_damaged() {
@@ -337,7 +449,7 @@ fn what_is_wrong_with_a_path_or_a_name_is_told() {
 
 /// Writes until the volume takes no more, and reads what it took.
 const WRITE_UNTIL_REFUSED: &str = r#"
-import errno, nbd, sys
+import nbd, sys
 h = nbd.NBD()
 h.connect_uri(sys.argv[1])
 flushed = 0

@@ -1,9 +1,96 @@
-//! Changes of files and folders that survive a loss of power.
+//! Files and folders: whose new ones are, and changes that survive a loss of power.
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{Errno, retry_on_intr};
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
+
+/// How often a file that is not there is made before links are followed.
+const TRIES: usize = 3;
+
+/// Opens a file with these flags; makes it before, with the permissions `mode` (less the umask), if it is missing. What
+/// root makes in a folder of another user's is that user's: the service that the folder belongs to has to open it, too.
+///
+/// # Errors
+/// The operating system refuses.
+pub fn open_or_create(path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    open_or_create_for(folder_of(path), path, flags, mode)
+}
+
+/// Like [`open_or_create`] for a file that belongs to what lies in `folder`, and lies elsewhere itself.
+///
+/// # Errors
+/// The operating system refuses.
+pub fn open_or_create_for(folder: &Path, path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    let open =
+        |flags: OFlags, mode: Mode| retry_on_intr(|| rustix::fs::open(path, flags | OFlags::CLOEXEC, mode));
+    for _ in 0..TRIES {
+        match open(flags, Mode::empty()) {
+            Err(Errno::NOENT) => {}
+            opened => return opened,
+        }
+        // Nobody's link is followed to a file that is then given away. Not with `flags`: a file system without O_DIRECT
+        // makes the file, and then refuses to open it.
+        match open(OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, mode) {
+            Ok(made) => give_to_owner(&File::from(made), path, folder),
+            // Another process was faster, or it is a link to a file that is missing.
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    open(flags | OFlags::CREATE, mode)
+}
+
+/// Makes a folder and those above it that are not there. As with files, what root makes in a folder of another user's is
+/// that user's.
+///
+/// # Errors
+/// The operating system refuses, or there is another file.
+pub fn create_folders(folder: &Path) -> io::Result<()> {
+    if folder.as_os_str().is_empty() {
+        return Ok(());
+    }
+    let make = || match std::fs::create_dir(folder) {
+        Ok(()) => {
+            let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let made = rustix::fs::open(folder, flags, Mode::empty())?;
+            give_to_owner(&File::from(made), folder, folder_of(folder));
+            Ok(())
+        }
+        Err(_) if folder.is_dir() => Ok(()),
+        Err(error) => Err(error),
+    };
+    match (make(), folder.parent()) {
+        (Err(error), Some(above)) if error.kind() == ErrorKind::NotFound => {
+            create_folders(above)?;
+            make()
+        }
+        (made, _) => made,
+    }
+}
+
+/// Gives what root has made to the owner of a folder. Where that cannot be, root has it, and the log says so.
+fn give_to_owner(made: &File, path: &Path, folder: &Path) {
+    let (Ok(this), Ok(owner)) = (made.metadata(), folder.metadata()) else { return };
+    if !is_root(&this) || is_root(&owner) {
+        return;
+    }
+    let (user, group) = (owner.uid(), owner.gid());
+    if let Err(error) = fchown(made, Some(user), Some(group)) {
+        tracing::warn!(
+            "{} is root's and cannot be given to user {user}, whose folder it belongs to ({error}): a service of that user \
+             cannot open it",
+            path.display()
+        );
+    }
+}
+
+fn is_root(found: &Metadata) -> bool {
+    found.uid() == 0
+}
 
 /// Makes the names in the folder of a file survive a loss of power.
 ///
@@ -46,8 +133,8 @@ impl UnpublishedFile {
     ) -> io::Result<Self> {
         // What cannot be opened is removed, too: the next try finds nothing in its way.
         let this = Self { path, is_published: false };
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(mode).open(&this.path)?;
+        let flags = OFlags::WRONLY | OFlags::TRUNC;
+        let mut file = File::from(open_or_create(&this.path, flags, Mode::from_raw_mode(mode))?);
         write(&mut file)?;
         file.sync_all()?;
         Ok(this)

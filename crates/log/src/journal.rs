@@ -7,11 +7,12 @@
 //! segments up to its sequence number hold nothing any more. Plain buffered writes: they survive the process. They
 //! survive a loss of power once the caller syncs them ([`Journal::take_unsynced`]).
 
-use crate::files::with_suffix;
+use crate::files::{open_or_create, with_suffix};
 use crate::limits::{JOURNAL_BYTES_MAX, SEQUENCE_MAX, SUMMARY_ENTRY_MAX};
-use std::fs::{File, OpenOptions};
+use rustix::fs::{Mode, OFlags};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use twox_hash::XxHash3_64;
@@ -107,8 +108,8 @@ impl Journal {
 
     fn create_as(paths: &[PathBuf; 2], instance: u64, carried: &Record, emptied: u64) -> io::Result<Self> {
         let create = |path: &Path| {
-            let mut options = OpenOptions::new();
-            let file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+            let flags = OFlags::WRONLY | OFlags::TRUNC;
+            let file = File::from(open_or_create(path, flags, Mode::RUSR | Mode::WUSR)?);
             Ok::<_, io::Error>(JournalFile { file: Arc::new(file), len: 0, newest: 0, is_synced: true })
         };
         let files = [create(&paths[0])?, create(&paths[1])?];
@@ -247,7 +248,7 @@ impl Journal {
     #[cfg(test)]
     pub fn fail(&mut self, path: &Path, fails: bool) {
         for (file, path) in self.files.iter_mut().zip(&paths(path)) {
-            let mut options = OpenOptions::new();
+            let mut options = File::options();
             file.file = Arc::new(options.read(true).write(!fails).open(path).expect("it is there"));
         }
     }

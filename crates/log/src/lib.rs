@@ -46,7 +46,9 @@ mod writer;
 pub use buffer::{ALIGNMENT, AlignedBuffer, BufferOwner};
 pub use commit_state::Durability;
 pub use error::OpenError;
-pub use files::{UnpublishedFile, folder_of, sync_folder, with_suffix};
+pub use files::{
+    UnpublishedFile, create_folders, folder_of, open_or_create, open_or_create_for, sync_folder, with_suffix,
+};
 pub use framing::{Framing, SealedBlocks, SegmentId, SummarySource};
 pub use geometry::{Geometry, GeometryError};
 pub use io::{Engine, Extent, Io, ReadAhead, ReadQueue};

@@ -15,13 +15,14 @@
 //! | 88..96 | salt: a number that the consumer's summary entries depend on; kept as long as the content |
 //! | 96..104 | number of the consumer's file that the content depends on; missing: it depends on none |
 
-use crate::files::with_suffix;
+use crate::files::{open_or_create, with_suffix};
 use crate::geometry::Geometry;
 use crate::lock::{Lock, lock};
+use rustix::fs::{Mode, OFlags};
 use std::cell::Cell;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use twox_hash::XxHash3_64;
 
@@ -96,10 +97,8 @@ pub(crate) struct InUse;
 
 impl StateFile {
     pub fn open(path: &Path) -> io::Result<Result<Self, InUse>> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
         loop {
-            let file = options.open(path)?;
+            let file = File::from(open_or_create(path, OFlags::RDWR, Mode::RUSR | Mode::WUSR)?);
             match lock(&file)? {
                 Lock::InUse => return Ok(Err(InUse)),
                 // The previous holder of the lock may have removed the file.
@@ -112,7 +111,7 @@ impl StateFile {
     /// Makes writes fail from here on, or no longer.
     #[cfg(test)]
     pub fn fail(&mut self, state_path: &Path, fails: bool) {
-        let mut options = OpenOptions::new();
+        let mut options = File::options();
         let path = state_file_of(state_path);
         self.file = options.read(true).write(!fails).open(path).expect("it is there");
     }

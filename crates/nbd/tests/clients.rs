@@ -6,7 +6,7 @@ use common::late::LateExport;
 use common::programs::{attempt, run};
 use common::random::Random;
 use common::serving::{Serving, serve};
-use granary_nbd::{Export, MemoryExport};
+use granary_nbd::{Export, MemoryExport, UnixSocket};
 use serde_json::Value;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -36,6 +36,20 @@ fn image(path: &Path, size: usize) -> Vec<u8> {
     }
     std::fs::write(path, &bytes).unwrap();
     bytes
+}
+
+/// Whatever a socket is called, clients find it by the URI that the server has for them.
+#[test]
+fn the_uris_of_a_server_lead_to_it() {
+    let serving = Serving::with(memory(MIB), |options, folder| {
+        options.sockets.push(UnixSocket::new(folder.join("a b&c=d%20#?+ü.sock")));
+    });
+    let uris = serving.server.uris();
+    assert_eq!((uris.len(), &uris[..2]), (3, &[serving.tcp(), serving.unix()][..]));
+    assert!(uris[2].ends_with("/a%20b%26c%3Dd%2520%23%3F%2B%C3%BC.sock"), "{uris:?}");
+    for uri in uris {
+        assert_eq!(run(serving.folder.path(), "nbdinfo", &["--size", uri]), "1048576\n", "{uri}");
+    }
 }
 
 #[test]

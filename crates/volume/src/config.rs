@@ -145,6 +145,41 @@ impl Error {
     }
 }
 
+/// Checks that a device of `has` bytes has room for the log of a volume; `resized` has the volume's shape at another size.
+///
+/// # Errors
+/// It has not. The error says which size it has room for.
+pub(crate) fn check_room(
+    device: &Path,
+    has: u64,
+    config: &Config,
+    resized: impl Fn(u64) -> Config,
+) -> Result<(), Error> {
+    let wants = config.geometry()?.file_bytes();
+    if has >= wants {
+        return Ok(());
+    }
+    let block = config.block_size;
+    let is_room_for = |blocks: u64| resized(blocks * block).geometry().map(|log| log.file_bytes() <= has);
+    // It has room for the first number of blocks, or that is 0, and none for the second.
+    let (mut fits, mut too_many) = (0, config.blocks());
+    while too_many - fits > 1 {
+        let blocks = fits.midpoint(too_many);
+        if is_room_for(blocks)? {
+            fits = blocks;
+        } else {
+            too_many = blocks;
+        }
+    }
+    let most = match fits {
+        0 => format!("no volume fits there: the smallest takes {}", resized(block).geometry()?.file_bytes()),
+        blocks => format!("{} is the largest that fits there", blocks * block),
+    };
+    let reason =
+        format!("{} takes {wants} bytes of {}, which has {has}; {most}", config.size, device.display());
+    Err(Error::Invalid { option: "size", reason })
+}
+
 /// Whether there is a file at a path.
 ///
 /// # Errors
@@ -319,8 +354,13 @@ impl Config {
             );
         }
         if self.size == 0 || !self.size.is_multiple_of(self.block_size) {
-            let reason =
-                format!("{} must be a multiple of the block size, {}, and not 0", self.size, self.block_size);
+            let next = self.size.max(1).checked_next_multiple_of(self.block_size);
+            let reason = format!(
+                "{} must be a multiple of the block size, {}, and not 0: {} is",
+                self.size,
+                self.block_size,
+                next.unwrap_or(self.size - self.size % self.block_size)
+            );
             return invalid("size", reason);
         }
         let geometry = |segments: u64| {
@@ -409,5 +449,40 @@ impl Config {
         UnpublishedFile::write(files.new_config(), 0o666, |file| file.write_all(text.as_bytes()))
             .and_then(|written| written.publish_as(path))
             .map_err(Error::io("write", path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an error says fits does, and a block more does not.
+    #[test]
+    fn the_size_that_is_said_to_fit_a_device_is_the_largest() {
+        let segments_of_one_mib = |size| Config { segment_bytes: 1 << 20, ..Config::new(size) };
+        let shapes: [&dyn Fn(u64) -> Config; 2] = [&Config::new, &segments_of_one_mib];
+        for resized in shapes {
+            for has in [16 << 20, 64 << 20, (64 << 20) + 77, 5 << 30] {
+                let check = |size| check_room(Path::new("disk"), has, &resized(size), resized);
+                let error = check(8 << 30).unwrap_err().to_string();
+                let words: Vec<&str> = error.split(' ').collect();
+                let at = words.iter().position(|word| *word == "is").unwrap_or_else(|| panic!("{error}"));
+                let size: u64 = words[at - 1].parse().unwrap();
+                assert!(size > has / 8 && size < has, "{error}");
+                check(size).unwrap();
+                check(size + 4096).unwrap_err();
+            }
+            let error = check_room(Path::new("disk"), 1 << 20, &resized(1 << 30), resized).unwrap_err();
+            assert!(error.to_string().contains("no volume fits there: the smallest takes "), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_size_of_no_whole_blocks_is_told_with_one_that_is() {
+        for (size, next) in [(0, "4096"), (1, "4096"), (10_000, "12288"), (u64::MAX, "18446744073709547520")]
+        {
+            let error = Config { size, ..Config::new(1 << 20) }.geometry().unwrap_err().to_string();
+            assert!(error.ends_with(&format!("and not 0: {next} is")), "{error}");
+        }
     }
 }

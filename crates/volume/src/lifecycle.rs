@@ -1,12 +1,12 @@
 //! A closed volume: made, made larger, deleted. Each is done whole, or as a whole by the next try.
 
-use crate::config::{Config, Error, Files, is_there};
+use crate::config::{Config, Error, Files, check_room, is_there};
 use crate::framing::Blocks;
-use crate::raw_device::{check_unused, wipe};
+use crate::raw_device::{check_unused, is_block_device, wipe};
 use crate::unfinished::{Resize, finish_deletion, finish_resize, parts, remove};
 use crate::volume::Volume;
 use crate::volume_lock::VolumeLock;
-use granary_log::{CrashPolicy, Durability, Log, sync_folder};
+use granary_log::{CrashPolicy, Durability, Log, create_folders, sync_folder};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
@@ -58,6 +58,12 @@ impl Volume {
             }
         }
         if let Some(device) = &config.device {
+            if is_block_device(device) {
+                check_room(device, measure(device)?, &config, |size| {
+                    let usual = Config::new(size).segment_bytes;
+                    Config { size, segment_bytes: usual.min(config.segment_bytes), ..config.clone() }
+                })?;
+            }
             lock.keep_device(take_device(device, bytes)?);
         }
         // Until all of it is there, what is there is to be deleted.
@@ -139,12 +145,7 @@ impl Volume {
             return Err(Error::Invalid { option: "size", reason });
         }
         if let Some(device) = &before.device {
-            let end = File::open(device).and_then(|mut file| file.seek(SeekFrom::End(0)));
-            let (has, wants) = (end.map_err(Error::io("measure", device))?, after.geometry()?.file_bytes());
-            if has < wants {
-                let reason = format!("{size} takes {wants} bytes of {}, which has {has}", device.display());
-                return Err(Error::Invalid { option: "size", reason });
-            }
+            check_room(device, measure(device)?, &after, |size| Config { size, ..before.clone() })?;
         }
         // Closed cleanly, all of it is in the map, and the log may have more segments.
         let volume = Self::open_held(files.clone(), &lock, &mut |_, _| {})?;
@@ -159,11 +160,17 @@ impl Volume {
     }
 }
 
+/// The bytes of a device.
+fn measure(device: &Path) -> Result<u64, Error> {
+    let end = File::open(device).and_then(|mut file| file.seek(SeekFrom::End(0)));
+    end.map_err(Error::io("measure", device))
+}
+
 /// Makes a folder and those above it that are not there. Each survives a loss of power, as what comes into it does: also
 /// where another call made it that was killed before it was synced.
 fn make_folder(folder: &Path) -> io::Result<()> {
     let is_missing = |above: &&Path| !above.as_os_str().is_empty() && !above.exists();
     let missing = folder.ancestors().take_while(is_missing).count();
-    std::fs::create_dir_all(folder)?;
+    create_folders(folder)?;
     folder.ancestors().take(missing.max(1)).collect::<Vec<_>>().into_iter().rev().try_for_each(sync_folder)
 }

@@ -2,11 +2,12 @@
 
 use crate::config::{Config, Error, Files, is_there};
 use crate::raw_device::claim;
-use granary_log::{Lock, folder_of, is_locked, lock_file};
-use std::fs::{File, OpenOptions};
+use granary_log::{Lock, folder_of, is_locked, lock_file, open_or_create};
+use rustix::fs::{Mode, OFlags};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -48,8 +49,8 @@ impl VolumeLock {
     fn take_unless_open(files: &Files, parts: &[PathBuf]) -> Result<Self, Error> {
         let path = files.lock_path();
         loop {
-            let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-            let lock = opened.map_err(Error::io("lock", &path))?;
+            let opened = open_or_create(&path, OFlags::WRONLY, Mode::RUSR | Mode::WUSR);
+            let lock = File::from(opened.map_err(|errno| Error::io("lock", &path)(errno.into()))?);
             match lock_file(&lock).map_err(|errno| Error::io("lock", &path)(errno.into()))? {
                 Lock::InUse => return Err(Error::InUse { path: files.config() }),
                 Lock::Taken if is_at(&lock, &path).map_err(Error::io("lock", &path))? => {

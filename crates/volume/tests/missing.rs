@@ -436,7 +436,11 @@ fn a_device_with_data_is_taken_only_when_told() {
     is_invalid(Volume::create(folder.path(), "w", &on(&raw.device)), "--force");
     has_its_content(folder.path());
     let larger = Config { device: Some(raw.device.clone()), ..Config::new(1 << 30) };
-    assert!(Volume::create_over(folder.path(), "w", &larger).is_err());
+    for create in [Volume::create, Volume::create_over] {
+        let error = create(folder.path(), "w", &larger).unwrap_err().to_string();
+        assert!(error.contains("which has 67108864; "), "{error}");
+        assert!(error.ends_with(" is the largest that fits there"), "{error}");
+    }
     assert!(Volume::create_over(folder.path(), "v", &on(&raw.device)).is_err());
     has_its_content(folder.path());
     Volume::create_over(folder.path(), "w", &on(&raw.device)).unwrap();

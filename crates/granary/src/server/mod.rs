@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use crate::{allocator, memory};
+use crate::{allocator, memory, variables};
 use clap::Args;
 use clap::builder::BoolishValueParser;
 use granary_server::SideServers;
@@ -166,6 +166,7 @@ fn serve(arguments: ServerArguments) -> Result<(), Box<dyn Error>> {
     };
     let filter = arguments.log.as_ref().or(config.log.as_ref()).map_or("info", String::as_str);
     let _log = logging::start(filter, arguments.log_format.or(config.log_format).unwrap_or_default())?;
+    variables::warn_of_unknown();
     allow_all_descriptors();
     // Before other threads are started.
     #[cfg(feature = "ublk")]

@@ -7,6 +7,7 @@ use crate::failure::{Failure, Result, at};
 use crate::progress;
 use crate::server::logging;
 use crate::server::size::{self, Size};
+use crate::variables;
 use clap::{Args, Subcommand};
 use granary_volume::map::MapKind;
 use granary_volume::{Config, Files, Volume};
@@ -31,7 +32,7 @@ Examples:
     granary volume scrub scratch
 
   Copy it without a server: the client starts one for itself, and ends it:
-    nbdcopy -- [ granary volume serve scratch ] backup.raw
+    nbdcopy -- [ granary volume serve scratch --read-only ] backup.raw
 
 A volume is open in one process at a time: stop the server first.";
 
@@ -75,7 +76,7 @@ enum VolumeCommand {
     /// Read every block in use, and say which are damaged
     Scrub(NamedVolume),
     /// Serve a volume to the one NBD client that starts this: on standard input and output, or on the socket that it opened
-    Serve(NamedVolume),
+    Serve(Serve),
     /// Make a volume larger
     #[command(alias = "grow")]
     Resize(Resize),
@@ -108,6 +109,16 @@ struct Create {
     /// Overwrite what is on the device: a file system, another volume
     #[arg(long, requires = "device")]
     force: bool,
+}
+
+#[derive(Args)]
+struct Serve {
+    #[command(flatten)]
+    named: NamedVolume,
+
+    /// Refuse what the client wants to change. The volume's own files may change all the same: it is open in no other process
+    #[arg(short, long)]
+    read_only: bool,
 }
 
 #[derive(Args)]
@@ -186,13 +197,16 @@ pub fn close(volume: Arc<Volume>) -> io::Result<()> {
 /// Runs the command.
 pub fn run(arguments: VolumeArguments) -> Result<()> {
     logging::start_for_command();
+    variables::warn_of_unknown();
     match arguments.command {
         VolumeCommand::Create(create) => make(create),
         VolumeCommand::List(place) => inspect::list(&folder(&place.path)),
         VolumeCommand::Inspect(NamedVolume { name, place }) => inspect::inspect(&folder(&place.path), &name),
         VolumeCommand::Check(NamedVolume { name, place }) => inspect::check(&folder(&place.path), &name),
         VolumeCommand::Scrub(NamedVolume { name, place }) => inspect::scrub(&folder(&place.path), &name),
-        VolumeCommand::Serve(NamedVolume { name, place }) => serve::serve(&folder(&place.path), &name),
+        VolumeCommand::Serve(Serve { named, read_only }) => {
+            serve::serve(&folder(&named.place.path), &named.name, read_only)
+        }
         VolumeCommand::Resize(Resize { named, size }) => {
             let before = Volume::resize(&folder(&named.place.path), &named.name, size.0)?;
             say!("{} has {} bytes now, and had {before}", named.name, size.0);

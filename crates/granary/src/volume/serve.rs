@@ -18,8 +18,8 @@ use std::time::Duration;
 /// How often a process that was started with its sockets checks whether to end.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Serves until the client disconnects, or a signal arrives.
-pub fn serve(folder: &Path, name: &str) -> Result<()> {
+/// Serves until the client disconnects, or a signal arrives. `is_read_only`: the client may change nothing.
+pub fn serve(folder: &Path, name: &str, is_read_only: bool) -> Result<()> {
     let parent = getppid();
     if !is_activated() && stdin().is_terminal() {
         let text = format!(
@@ -29,15 +29,16 @@ pub fn serve(folder: &Path, name: &str) -> Result<()> {
         return Err(Failure::Argument(text));
     }
     let volume = Arc::new(open_with_progress(folder, name)?);
-    let served = serve_open(&volume, parent);
+    let served = serve_open(&volume, parent, is_read_only);
     let closed = close(volume);
     served?;
     closed.map_err(|error| Failure::File(name.into(), error))
 }
 
-fn serve_open(volume: &Arc<Volume>, parent: Option<Pid>) -> Result<()> {
+fn serve_open(volume: &Arc<Volume>, parent: Option<Pid>, is_read_only: bool) -> Result<()> {
     let failed = |error| Failure::File("standard input".into(), error);
-    let mut options = Options::new(Arc::new(VolumeExports::new([Arc::clone(volume)])));
+    let exports = VolumeExports::new([Arc::clone(volume)]);
+    let mut options = Options::new(Arc::new(if is_read_only { exports.read_only() } else { exports }));
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM]).map_err(failed)?;
     if is_activated() {
         options.is_activated = true;

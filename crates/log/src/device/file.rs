@@ -2,6 +2,7 @@
 
 use super::Device;
 use crate::buffer::AlignedBuffer;
+use crate::files::open_or_create;
 use crate::lock::{Lock, lock};
 use rustix::fs::{self, FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -102,10 +103,9 @@ impl FileDevice {
         let error = |doing| {
             move |errno: Errno| OpenDeviceError::Io { doing, path: path.to_owned(), source: errno.into() }
         };
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
         let direct = match wanted {
-            Access::Direct => fs::open(path, flags | OFlags::DIRECT, mode),
+            Access::Direct => open_or_create(path, OFlags::RDWR | OFlags::DIRECT, mode),
             Access::Buffered => Err(Errno::INVAL),
         };
         let (descriptor, access) = match direct {
@@ -114,7 +114,7 @@ impl FileDevice {
                 if wanted == Access::Direct {
                     tracing::warn!(path = %path.display(), "no O_DIRECT here, using the page cache");
                 }
-                (fs::open(path, flags, mode).map_err(error("open"))?, Access::Buffered)
+                (open_or_create(path, OFlags::RDWR, mode).map_err(error("open"))?, Access::Buffered)
             }
             Err(errno) => return Err(error("open")(errno)),
         };

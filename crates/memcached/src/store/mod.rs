@@ -20,7 +20,7 @@ use crate::item::{Deadline, Header, Item};
 use crate::limits::{ITEM_FLAGS_BYTES, ITEM_OVERHEAD_BYTES};
 use crate::protocol::Exptime;
 use cas::{CasNumbers, FileState};
-use granary_cache::{Cache, Entry, FlashOptions, Key, Outcome, Scan, testing};
+use granary_cache::{Cache, Entry, FlashOptions, Key, Outcome, Scan, create_folders, testing};
 use reads::Reads;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -123,7 +123,7 @@ impl Store {
     /// Opens the store, with the items that it held when it was closed or killed.
     pub fn open(options: &StoreOptions) -> Result<Store, OpenError> {
         let refused = |source| OpenError::Folder { path: options.path.clone(), source };
-        std::fs::create_dir_all(&options.path).map_err(refused)?;
+        create_folders(&options.path).map_err(refused)?;
         // First, as options that are refused give up nothing.
         let cache = Cache::open(options.cache()?)?;
         if options.flash_bytes == 0

@@ -2,9 +2,11 @@
 //! place once in a second of use. A clock that was set back between two processes must not bring expired items back.
 
 use crate::limits::CLOCK_SET_BACK_SECONDS_MAX;
-use std::fs::{File, OpenOptions};
+use granary_cache::open_or_create;
+use rustix::fs::{Mode, OFlags};
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -35,8 +37,7 @@ pub(super) struct TimeReached {
 impl TimeReached {
     /// Reads the file, or makes it. `now`: seconds of Unix time by the system's clock.
     pub fn open(path: &Path, now: u32) -> io::Result<(Self, Clock)> {
-        let mut options = OpenOptions::new();
-        let mut file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let mut file = File::from(open_or_create(path, OFlags::RDWR, Mode::RUSR | Mode::WUSR)?);
         let mut text = String::new();
         let read = (&mut file).take(16).read_to_string(&mut text);
         let reached: u32 = match read {

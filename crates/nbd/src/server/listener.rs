@@ -6,6 +6,7 @@ use listenfd::ListenFd;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixListener;
 
 pub(super) enum Listener {
@@ -72,16 +73,21 @@ impl Listener {
         }
     }
 
-    /// The URI for clients. `requires_tls`: they must use TLS.
-    pub fn uri(&self, requires_tls: bool) -> Option<String> {
+    /// The URI of an export for clients; without a name that of the default export. `requires_tls`: they must use TLS.
+    pub fn uri(&self, requires_tls: bool, name: &str) -> Option<String> {
         let scheme = if requires_tls { "nbds" } else { "nbd" };
+        let name = encoded(name.as_bytes());
         match self {
-            Self::Tcp(_) => self.address().map(|address| format!("{scheme}://{address}")),
+            Self::Tcp(_) => {
+                let separator = if name.is_empty() { "" } else { "/" };
+                self.address().map(|address| format!("{scheme}://{address}{separator}{name}"))
+            }
             Self::Unix(file, listener) => {
                 // Granary's own socket was bound under another name than its present one.
                 let bound = listener.local_addr().ok();
                 let path = file.as_ref().map(SocketFile::path).or_else(|| bound.as_ref()?.as_pathname())?;
-                Some(format!("{scheme}+unix:///?socket={}", path.display()))
+                let socket = encoded(path.as_os_str().as_bytes());
+                Some(format!("{scheme}+unix:///{name}?socket={socket}"))
             }
         }
     }
@@ -93,6 +99,20 @@ impl Listener {
             Self::Unix(..) => None,
         }
     }
+}
+
+/// Bytes in a URI: those that may mean something there are encoded.
+fn encoded(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                text.push(char::from(*byte));
+            }
+            other => text.push_str(&format!("%{other:02X}")),
+        }
+    }
+    text
 }
 
 /// Whether systemd, or a similar program, has opened sockets for this process (`LISTEN_FDS`, `LISTEN_PID`).

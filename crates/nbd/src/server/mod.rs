@@ -191,7 +191,11 @@ impl Server {
         }
         let addresses = listeners.iter().filter_map(Listener::address).collect();
         let requires_tls = options.tls.is_some() && options.requires_tls;
-        let uris = listeners.iter().filter_map(|listener| listener.uri(requires_tls)).collect();
+        let names = names_in_uris(&*options.exports);
+        let uris_of = |listener: &Listener| -> Vec<String> {
+            names.iter().filter_map(|name| listener.uri(requires_tls, name)).collect()
+        };
+        let uris = listeners.iter().flat_map(uris_of).collect();
         let counters = Arc::new(Counters::default());
         let acceptor = Acceptor {
             listeners,
@@ -209,7 +213,7 @@ impl Server {
         &self.addresses
     }
 
-    /// The URIs for clients, without the name of an export.
+    /// The URIs of all exports for clients. That of the default export has no name.
     pub fn uris(&self) -> &[String] {
         &self.uris
     }
@@ -244,6 +248,14 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.join();
     }
+}
+
+/// The names of all exports, that of the default export empty. Where there are none, clients are told where to ask.
+fn names_in_uris(exports: &dyn Exports) -> Vec<String> {
+    let default_name = exports.open("").map(|export| export.name());
+    let in_uri = |name: String| if Some(&name) == default_name.as_ref() { String::new() } else { name };
+    let names: Vec<String> = exports.names().into_iter().map(|(name, _)| in_uri(name)).collect();
+    if names.is_empty() { vec![String::new()] } else { names }
 }
 
 /// Serves one client on the calling thread: a connected socket, or with `output` two pipes. The listening addresses in

@@ -29,7 +29,9 @@ pub struct VolumeExports {
 impl VolumeExports {
     /// Exports of open volumes. The only one, or the one named `default`, is the default export.
     pub fn new(volumes: impl IntoIterator<Item = Arc<Volume>>) -> Self {
-        let export = |volume: Arc<Volume>| (volume.name().to_owned(), Arc::new(VolumeExport { volume }));
+        let export = |volume: Arc<Volume>| {
+            (volume.name().to_owned(), Arc::new(VolumeExport { volume, is_read_only: false }))
+        };
         let volumes: BTreeMap<_, _> = volumes.into_iter().map(export).collect();
         let default_name = default_export(volumes.keys().map(String::as_str)).to_owned();
         Self { volumes, default_name }
@@ -38,6 +40,14 @@ impl VolumeExports {
     /// Sets another default export. If no volume has the name, clients that name no export are refused.
     pub fn with_default(self, name: &str) -> Self {
         Self { default_name: name.to_owned(), ..self }
+    }
+
+    /// Refuses all changes of clients. The volumes themselves are open for writing.
+    pub fn read_only(self) -> Self {
+        let read_only = |(name, export): (String, Arc<VolumeExport>)| {
+            (name, Arc::new(VolumeExport { volume: Arc::clone(&export.volume), is_read_only: true }))
+        };
+        Self { volumes: self.volumes.into_iter().map(read_only).collect(), default_name: self.default_name }
     }
 }
 
@@ -58,6 +68,7 @@ impl Exports for VolumeExports {
 /// A volume as an export.
 struct VolumeExport {
     volume: Arc<Volume>,
+    is_read_only: bool,
 }
 
 impl Export for VolumeExport {
@@ -67,6 +78,10 @@ impl Export for VolumeExport {
 
     fn size(&self) -> u64 {
         self.volume.config().size
+    }
+
+    fn read_only(&self) -> bool {
+        self.is_read_only
     }
 
     fn preferred_block(&self) -> u32 {

@@ -1,11 +1,13 @@
 //! A lock that gives a folder of dictionaries to one process at a time.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use granary_dialect::{Error, Result};
+use granary_dict::{create_folders, open_or_create};
+use rustix::fs::{Mode, OFlags};
 
 use super::store::failed;
 
@@ -24,14 +26,10 @@ impl FolderLock {
     /// # Errors
     /// DIRECTORY_IN_USE if another process has it, and what the file system says.
     pub fn take(folder: &Path) -> Result<FolderLock> {
-        fs::create_dir_all(folder).map_err(|error| failed("create folder", folder, &error))?;
+        create_folders(folder).map_err(|error| failed("create folder", folder, &error))?;
         let path = folder.join("lock");
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(|error| failed("open", &path, &error))?;
+        let opened = open_or_create(&path, OFlags::WRONLY, Mode::from_raw_mode(0o666));
+        let file = File::from(opened.map_err(|errno| failed("open", &path, &errno.into()))?);
         let deadline = Instant::now() + TIMEOUT;
         loop {
             match file.try_lock() {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use granary_dialect::statement::{parse_collection, split};
 use granary_dialect::{Error, FullName, Result};
-use granary_dict::{Collection, Definition, UnpublishedFile, parse_create};
+use granary_dict::{Collection, Definition, UnpublishedFile, create_folders, parse_create};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::folder_lock::FolderLock;
@@ -43,7 +43,7 @@ impl StatementFolder {
         let metadata = folder.join("metadata");
         let collections = folder.join("named_collections");
         for path in [&metadata, &collections, &folder.join("user_files")] {
-            fs::create_dir_all(path).map_err(|e| failed("create folder", path, &e))?;
+            create_folders(path).map_err(|e| failed("create folder", path, &e))?;
         }
         let store = StatementFolder { metadata, collections, _lock: lock };
         store.remove_unfinished()?;
@@ -225,7 +225,7 @@ impl StatementFolder {
             return Ok(());
         }
         check_length(&format!("{}{DROPPED}", escape(name)), || format!("database {name}"))?;
-        fs::create_dir_all(&folder).map_err(|e| failed("create folder", &folder, &e))?;
+        create_folders(&folder).map_err(|e| failed("create folder", &folder, &e))?;
         sync_folders([&folder, &folder]).inspect_err(|_| drop(fs::remove_dir(&folder)))
     }
 

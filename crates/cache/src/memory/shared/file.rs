@@ -1,7 +1,7 @@
 //! The file on tmpfs: opened, locked, made anew, removed.
 
 use super::header::{ArenaHeader, Layout, SIZE, encode_path};
-use granary_log::{Lock, lock_file};
+use granary_log::{Lock, folder_of, lock_file, open_or_create_for};
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fstatfs, fstatvfs};
 use rustix::io::Errno;
 use std::fs::{File, Metadata};
@@ -25,7 +25,7 @@ pub(crate) fn path_of(folder: &Path, state_path: &Path, partition: u64) -> PathB
 
 /// The path with its folder canonicalised.
 fn absolute(state_path: &Path) -> PathBuf {
-    let parent = granary_log::folder_of(state_path);
+    let parent = folder_of(state_path);
     let parent = std::fs::canonicalize(parent).unwrap_or_else(|_| parent.to_owned());
     parent.join(state_path.file_name().unwrap_or_default())
 }
@@ -40,7 +40,7 @@ pub(super) fn named(folder: &Path, path: &[u8], partition: u64) -> PathBuf {
 pub(crate) fn remove_all(folder: &Path, state_path: &Path, partitions: std::ops::Range<u64>) {
     for partition in partitions {
         let path = path_of(folder, state_path, partition);
-        if std::fs::symlink_metadata(&path).is_ok_and(|found| is_ours(&found)) {
+        if std::fs::symlink_metadata(&path).is_ok_and(|found| is_of_cache(&found, state_path)) {
             drop(std::fs::remove_file(path));
         }
     }
@@ -55,7 +55,7 @@ pub(crate) fn remove_unlocked(folder: &Path, state_path: &Path, partitions: std:
         let is_unlocked = || matches!(lock_file(&file), Ok(Lock::Taken));
         // The one that had it locked may have removed it, and another one made the next.
         let is_named = || file.metadata().is_ok_and(|found| found.nlink() > 0);
-        if file.metadata().is_ok_and(|found| is_ours(&found)) && is_unlocked() && is_named() {
+        if file.metadata().is_ok_and(|found| is_of_cache(&found, state_path)) && is_unlocked() && is_named() {
             drop(std::fs::remove_file(path));
         }
     }
@@ -63,6 +63,13 @@ pub(crate) fn remove_unlocked(folder: &Path, state_path: &Path, partitions: std:
 
 pub(super) fn is_ours(found: &Metadata) -> bool {
     found.is_file() && found.uid() == rustix::process::geteuid().as_raw()
+}
+
+/// Whether a file is ours, or is of the user whose folder the cache at `state_path` lies in, and we are root: root gives
+/// that user what it makes for the cache.
+fn is_of_cache(found: &Metadata, state_path: &Path) -> bool {
+    let is_of_user = || folder_of(state_path).metadata().is_ok_and(|folder| folder.uid() == found.uid());
+    is_ours(found) || found.is_file() && rustix::process::geteuid().is_root() && is_of_user()
 }
 
 /// The locked file of a RAM tier.
@@ -82,7 +89,7 @@ impl Claim {
     /// The folder is no tmpfs, is not writable or is full; or the file is in use, or another user's.
     pub fn new(folder: &Path, state_path: &Path, partition: u64, layout: Layout) -> io::Result<Self> {
         let path = path_of(folder, state_path, partition);
-        let file = open_locked(&path)?;
+        let file = open_locked(&path, state_path)?;
         if fstatfs(&file)?.f_type as u64 != TMPFS_MAGIC {
             let none_before = file.metadata()?.len() == 0;
             if none_before {
@@ -174,12 +181,12 @@ impl Claim {
     }
 }
 
-/// Opens and locks a file that only this user may read.
-fn open_locked(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+/// Opens and locks a file that only this user may read, or the one whose folder the cache lies in.
+fn open_locked(path: &Path, state_path: &Path) -> io::Result<File> {
+    let (flags, mode) = (OFlags::RDWR | OFlags::NOFOLLOW, Mode::RUSR | Mode::WUSR);
     loop {
-        let file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?);
-        if !is_ours(&file.metadata()?) || file.metadata()?.mode() & 0o077 != 0 {
+        let file = File::from(open_or_create_for(folder_of(state_path), path, flags, mode)?);
+        if !is_of_cache(&file.metadata()?, state_path) || file.metadata()?.mode() & 0o077 != 0 {
             return Err(io::Error::other("a file of that name is another's, or others may open it"));
         }
         match lock_file(&file)? {

@@ -2,7 +2,7 @@
 
 use super::Arena;
 use super::abandoned::remove_abandoned;
-use super::file::Claim;
+use super::file::{Claim, remove_all};
 use super::header::{ArenaHeader, PATH_BYTES_MAX, encode_path, parse_path};
 use crate::codec::StoredValue;
 use crate::key::KeyHasher;
@@ -167,6 +167,26 @@ fn a_file_that_does_not_belong_to_the_cache_is_begun_anew() {
     drop(first);
     assert!(Claim::new(folder.path(), Path::new("d"), 0, pool(1 << 20).layout(u64::MAX)).is_err());
     assert!(Claim::new(Path::new("/proc"), Path::new("d"), 0, pool(1 << 20).layout(u64::MAX)).is_err());
+}
+
+/// What root makes for a cache in another user's folder is that user's, and root opens it again.
+#[test]
+fn the_file_is_of_the_user_whose_folder_the_cache_is_in() {
+    use std::os::unix::fs::{MetadataExt, chown};
+    let (Some(folder), Ok(caches)) = (folder(), tempfile::tempdir()) else { return };
+    if chown(caches.path(), Some(65_534), Some(65_533)).is_err() {
+        return crate::skip::skipped("not root: whose the RAM tiers are that root makes");
+    }
+    let open = || {
+        let path = caches.path().join("c");
+        Claim::new(folder.path(), &path, 0, pool(1 << 20).layout(u64::MAX)).unwrap()
+    };
+    for _ in 0..2 {
+        let found = open().file().metadata().unwrap();
+        assert_eq!((found.uid(), found.gid(), found.mode() & 0o777), (65_534, 65_533, 0o600));
+    }
+    remove_all(folder.path(), &caches.path().join("c"), 0..1);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 /// Damaged entries are dropped: nothing panics, and every entry found was once put.
