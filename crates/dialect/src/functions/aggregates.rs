@@ -58,9 +58,10 @@ pub(crate) fn over_non_null(function: &AggregateUDF) -> Option<Arc<AggregateUDF>
 }
 
 /// Aggregates that need some rows; for fewer they are nan.
-const STATISTICS: [&str; 9] = [
+const STATISTICS: [&str; 10] = [
     "avg",
     QuantileKind::Number.name(),
+    QuantileKind::InclusiveNumber.name(),
     "stddev",
     "stddev_pop",
     "var",
