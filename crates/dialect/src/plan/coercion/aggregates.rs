@@ -165,6 +165,22 @@ fn check_numbers(name: &str, arguments: &[Expr], schema: &DFSchema) -> Result<()
             format!("Aggregate function {name} does not take Float32 here: toFloat64 makes a Float64 of it");
         return Err(Error::illegal_type(what).into());
     }
+    if OF_PAIRS.contains(&name) {
+        let fields = arguments.iter().map(|argument| argument.to_field(schema).map(|(_, field)| field));
+        let fields = fields.collect::<Result<Vec<_>>>()?;
+        let name = clickhouse_name(name);
+        if fields.iter().any(|field| field.data_type().is_decimal()) {
+            let types: Vec<String> = fields.iter().map(|field| type_name(field.as_ref())).collect();
+            let what = format!("Illegal types {} of arguments of function {name}", types.join(" and "));
+            return Err(Error::illegal_type(what).into());
+        }
+        if fields.iter().all(|field| field.data_type() == &DataType::Float32) {
+            let what = format!(
+                "Aggregate function {name} does not take Float32 alone here: toFloat64 makes a Float64 of it"
+            );
+            return Err(Error::illegal_type(what).into());
+        }
+    }
     // The argument of a quantile was converted to Float64.
     if is_quantile(name)
         && let Expr::ScalarFunction(number) = value
@@ -208,6 +224,9 @@ pub fn changed(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transfo
         call.func = function;
     }
     let params = &mut call.params;
+    if OF_PAIRS.contains(&name.as_str()) {
+        check_numbers(&name, &params.args, schema)?;
+    }
     match (name.as_str(), params.args.as_mut_slice()) {
         ("max" | "min", [value]) if is_float(value, schema) => {
             nan_last(&name, value);
