@@ -96,6 +96,7 @@ constructors! {
     cannot_extract_structure = 636 "CANNOT_EXTRACT_TABLE_STRUCTURE";
     session_not_found = 372 "SESSION_NOT_FOUND";
     session_is_locked = 373 "SESSION_IS_LOCKED";
+    invalid_session_timeout = 374 "INVALID_SESSION_TIMEOUT";
     decimal_overflow = 407 "DECIMAL_OVERFLOW";
     ambiguous_identifier = 207 "AMBIGUOUS_IDENTIFIER";
     not_an_aggregate = 215 "NOT_AN_AGGREGATE";

@@ -204,6 +204,8 @@ pub(crate) fn shown(text: &str) -> &str {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DictError {
     kind: Code,
+    /// The code and the name of an exception that was passed on.
+    passed_on: Option<(i32, &'static str)>,
     message: String,
     cause: Cause,
 }
@@ -237,19 +239,23 @@ pub(crate) fn only_in_clickhouse(clause: &str, name: &str, allowed: &str) -> Dic
 impl DictError {
     /// `message` is a sentence without its full stop.
     pub fn new(kind: Code, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), cause: Cause::Unsaid }
+        Self { kind, passed_on: None, message: message.into(), cause: Cause::Unsaid }
+    }
+    /// An exception of a query to the server's own tables, which keeps its code and its name.
+    pub fn passed_on(code: i32, name: &'static str, message: impl Into<String>) -> Self {
+        Self { passed_on: Some((code, name)), ..Self::new(Code::IncorrectData, message) }
     }
     /// ClickHouse's error number.
     pub fn code(&self) -> i32 {
-        self.kind as i32
+        self.passed_on.map_or(self.kind as i32, |(code, _)| code)
     }
-    /// The number as an enum.
+    /// The number as an enum; of an exception that was passed on, `IncorrectData`.
     pub fn kind(&self) -> Code {
         self.kind
     }
     /// ClickHouse's error name, such as `BAD_ARGUMENTS`.
     pub fn name(&self) -> &'static str {
-        self.kind.name()
+        self.passed_on.map_or(self.kind.name(), |(_, name)| name)
     }
     /// The message alone.
     pub fn message(&self) -> &str {
@@ -325,5 +331,10 @@ mod tests {
             "Code: 36. DB::Exception: Dictionary d: no such attribute. (BAD_ARGUMENTS)"
         );
         assert_eq!((error.code(), error.name()), (36, "BAD_ARGUMENTS"));
+        let error = DictError::passed_on(60, "UNKNOWN_TABLE", "Unknown table t").within("Dictionary d");
+        assert_eq!(
+            error.to_string(),
+            "Code: 60. DB::Exception: Dictionary d: Unknown table t. (UNKNOWN_TABLE)"
+        );
     }
 }

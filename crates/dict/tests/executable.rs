@@ -121,6 +121,20 @@ fn implicit_keys_and_chunk_headers() {
     assert!(error.message().contains("answered 1 rows to 2 keys"), "{error}");
 }
 
+/// ClickHouse takes no line of a program's for a header.
+#[test]
+fn answers_that_are_names_of_columns_are_rows() {
+    let keys: Vec<ArrayRef> = vec![strings(&["a", "b"])];
+    for format in ["TSV", "CSV"] {
+        let source = format!("COMMAND 'echo w; echo x' FORMAT {format} IMPLICIT_KEY 1");
+        let dictionary = open("k String, w String", "k", &source);
+        assert_eq!(texts(&dictionary.get(&[0], &keys).unwrap().columns[0]), ["w", "x"], "{format}");
+    }
+    let dictionary = open("k String, w String", "k", "COMMAND 'echo k,w; echo a,y' FORMAT CSV");
+    let names: Vec<ArrayRef> = vec![strings(&["k", "a"])];
+    assert_eq!(texts(&dictionary.get(&[0], &names).unwrap().columns[0]), ["w", "y"]);
+}
+
 #[test]
 fn programs_need_permission_and_direct_ones_a_place() {
     let folder = tempfile::tempdir().unwrap();

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use granary_dialect::statement::split;
 use granary_dialect::{Error, Result};
-use granary_dict::{Code, DictError, OwnTables};
+use granary_dict::{DictError, OwnTables};
 use tokio::runtime::Runtime;
 
 use crate::engine::Engine;
@@ -33,7 +33,7 @@ impl EngineHandle {
                 Some(engine) => answer(engine, sql, settings),
                 None => Err(Error::logical_error("The tables are being closed")),
             };
-            answer.map_err(|error| DictError::new(Code::IncorrectData, error.to_string()))
+            answer.map_err(|error| DictError::passed_on(error.code, error.name, error.message))
         }))
     }
 }

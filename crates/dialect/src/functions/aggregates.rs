@@ -21,6 +21,7 @@ use granary_dict::DataType as ClickHouseType;
 use super::default_value::default_value;
 use super::float_extremes;
 use super::frame_sum::{FrameAggregate, FrameSum};
+use super::moments::{self, Moments};
 use super::numbers::{from_bits, scalar_of};
 use super::quantile::{ANSWERS, QuantileKind, Quantiles};
 use crate::error::Error;
@@ -30,6 +31,10 @@ use crate::types::{declared, is_wide};
 pub(super) fn register(context: &SessionContext) -> Result<()> {
     for answer in ANSWERS {
         context.register_udaf(AggregateUDF::from(Quantiles::new(answer)));
+    }
+    for (name, statistic) in moments::STATISTICS {
+        let inner = context.udaf(name)?;
+        context.register_udaf(AggregateUDF::from(Moments::new(statistic, inner)));
     }
     let others = ["sum", "min", "max", "first_value", "last_value", "bit_or", "bit_xor", ALL_BITS, GATHERING];
     for name in others.into_iter().chain(STATISTICS) {
@@ -58,9 +63,10 @@ pub(crate) fn over_non_null(function: &AggregateUDF) -> Option<Arc<AggregateUDF>
 }
 
 /// Aggregates that need some rows; for fewer they are nan.
-const STATISTICS: [&str; 9] = [
+const STATISTICS: [&str; 10] = [
     "avg",
     QuantileKind::Number.name(),
+    QuantileKind::InclusiveNumber.name(),
     "stddev",
     "stddev_pop",
     "var",

@@ -33,6 +33,7 @@ mod lenient;
 mod local_time;
 mod map;
 mod materialize;
+mod moments;
 pub(crate) mod names;
 mod nan_first;
 mod negate;

@@ -348,8 +348,8 @@ fn quantile(function: &mut Function, name: &str) -> Result<()> {
         FunctionArguments::List(list) => list.args.iter().filter_map(argument).cloned().collect(),
         _ => vec![Expr::value(Value::Number("0.5".to_owned(), false))],
     };
-    let answer = if name.starts_with("quantiles") { QuantileKind::Array } else { QuantileKind::Number };
-    if levels.is_empty() || answer == QuantileKind::Number && levels.len() > 1 {
+    let answer = QuantileKind::called(name);
+    if levels.is_empty() || !answer.is_array() && levels.len() > 1 {
         return Err(Error::wrong_argument_count(format!("Aggregate function {name} requires one level")));
     }
     for level in &mut levels {

@@ -6,6 +6,7 @@ mod calendar;
 mod composite;
 mod elements;
 mod escape;
+mod foreign;
 mod lenient_times;
 mod moment;
 mod parse;
@@ -153,6 +154,11 @@ impl DataType {
     /// `UNKNOWN_TYPE`.
     pub fn parse_column(text: &str) -> Result<DataType, DictError> {
         parse::parse_column(text)
+    }
+
+    /// Whether a text is a type that ClickHouse has, whether it is one here or not.
+    pub(crate) fn is_known(text: &str) -> bool {
+        foreign::is_type(text)
     }
 
     /// The type inside `Nullable`, or itself.

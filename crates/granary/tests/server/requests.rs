@@ -150,7 +150,11 @@ fn sessions_remember_and_requests_do_not() {
     assert_eq!(ask("/", "SELECT currentDatabase()").text(), "default\n");
     assert_eq!(ask("/?session_id=a", "SET param_x = 7").status, 200);
     assert_eq!(ask("/?session_id=a", "SELECT {x:UInt8}").text(), "7\n");
-    assert_eq!(ask("/?session_id=a&session_timeout=99999", "SELECT 1").status, 400);
+    for timeout in ["99999", "soon", "-1", ""] {
+        let refused = ask(&format!("/?session_id=a&session_timeout={timeout}"), "SELECT 1");
+        let code = refused.header("x-clickhouse-exception-code");
+        assert_eq!((refused.status, code), (500, "374"), "{timeout}");
+    }
     assert_eq!(ask("/?session_id=a&session_check=1", "SELECT 1").text(), "1\n");
     let unknown = ask("/?session_id=nobody&session_check=1", "SELECT 1");
     assert_eq!(unknown.header("x-clickhouse-exception-code"), "372");

@@ -83,8 +83,8 @@ impl Sessions {
     /// The session that a request names, or one for this request alone.
     ///
     /// # Errors
-    /// SESSION_IS_LOCKED if another request uses it; with `session_check=1`, that there is no such session; a
-    /// `session_timeout` that is no number or out of range; or that the maximum number of sessions is in use.
+    /// SESSION_IS_LOCKED if another request uses it; with `session_check=1`, that there is no such session;
+    /// INVALID_SESSION_TIMEOUT if that is no number or out of range; or that the maximum number of sessions is in use.
     pub fn find(&self, caller: &Caller, parameters: &Parameters) -> Result<Lease, Error> {
         let Some(name) = parameters.get("session_id") else {
             return Ok(Lease { session: Arc::new(caller.session()), _lease: None });
@@ -138,7 +138,9 @@ fn timeout(parameters: &Parameters) -> Result<Duration, Error> {
     let seconds = text.parse().ok().filter(|seconds| *seconds <= SESSION_SECONDS_MAX);
     seconds.map(Duration::from_secs).ok_or_else(|| {
         let most = SESSION_SECONDS_MAX;
-        Error::bad_arguments(format!("session_timeout is a number of seconds up to {most}, not {text}"))
+        Error::invalid_session_timeout(format!(
+            "session_timeout is a number of seconds up to {most}, not {text}"
+        ))
     })
 }
 

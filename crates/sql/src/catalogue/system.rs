@@ -353,7 +353,7 @@ fn rows(catalogue: &Catalogue) -> Vec<DictionariesRow> {
             let (shown, origin) = match origin {
                 Some(origin) if origin.home == Home::Everywhere => (String::new(), origin.path),
                 Some(origin) => (database.clone(), origin.path),
-                None => (database.clone(), format!("{database}.{name}")),
+                None => (database.clone(), origin_of(definition.as_ref(), &database, &name)),
             };
             let full_name = format!("{database}.{name}");
             rows.push(DictionariesRow {
@@ -368,6 +368,14 @@ fn rows(catalogue: &Catalogue) -> Vec<DictionariesRow> {
         }
     }
     rows
+}
+
+/// The origin of a dictionary of DDL: its UUID, as in ClickHouse, or its name if it has none.
+fn origin_of(definition: Option<&Definition>, database: &str, name: &str) -> String {
+    let uuid = definition.and_then(|definition| definition.uuid);
+    let Some(uuid) = uuid else { return format!("{database}.{name}") };
+    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
 /// The type of a key; a tuple for a complex key.

@@ -1,6 +1,7 @@
 //! ClickHouse's output formats: batches in, bytes out. One small file each.
 
 mod arrow_stream;
+mod arrow_types;
 mod binary;
 mod csv;
 mod json;

@@ -4,7 +4,6 @@ use std::io::Write;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use datafusion::parquet::arrow::arrow_writer::ArrowWriterOptions;
 use datafusion::parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
@@ -12,9 +11,10 @@ use datafusion::parquet::basic::{Compression, LogicalType, ZstdLevel};
 use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::parquet::schema::types::{SchemaDescriptor, Type};
-use granary_dialect::types::{declared, said};
+use granary_dialect::types::declared;
 use granary_dialect::{Error, Result};
 
+use super::arrow_types::{fixed_width, is_bool, written_batch};
 use super::{BatchWriter, Statistics};
 
 /// One Parquet file a result.
@@ -25,13 +25,13 @@ pub struct Parquet<'a> {
 }
 
 impl<'a> Parquet<'a> {
-    pub fn open(schema: &Schema, out: &'a mut (dyn Write + Send)) -> Result<Self> {
-        let schema = Arc::new(Schema::new(schema.fields().iter().map(stored).collect::<Vec<_>>()));
+    pub fn open(given: &Schema, out: &'a mut (dyn Write + Send)) -> Result<Self> {
+        let schema = Arc::new(Schema::new(given.fields().iter().map(stored).collect::<Vec<_>>()));
         let properties =
             WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
         let options = ArrowWriterOptions::new()
             .with_properties(properties)
-            .with_parquet_schema(parquet_schema(&schema).map_err(failed)?);
+            .with_parquet_schema(parquet_schema(&schema, given).map_err(failed)?);
         let writer = ArrowWriter::try_new_with_options(out, Arc::clone(&schema), options).map_err(failed)?;
         Ok(Self { writer: Some(writer), schema })
     }
@@ -41,15 +41,17 @@ fn failed(error: ParquetError) -> Error {
     Error::cannot_write(error.to_string())
 }
 
-/// The field as stored in a file: Parquet has no seconds, and a comparison is a number.
+/// The field as stored in a file: Parquet has no seconds, a comparison is a number, and a FixedString is bytes.
 fn stored(field: &FieldRef) -> FieldRef {
-    let is_bool = said(field).is_some_and(|name| name.contains("Bool"));
+    if let (DataType::Utf8, Some(width)) = (field.data_type(), fixed_width(field)) {
+        return Arc::new(Field::new(field.name(), DataType::FixedSizeBinary(width), field.is_nullable()));
+    }
     let data_type = match field.data_type() {
         DataType::Timestamp(TimeUnit::Second, _) => {
             DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into()))
         }
         DataType::Timestamp(unit, _) => DataType::Timestamp(*unit, Some("UTC".into())),
-        DataType::Boolean if !is_bool => DataType::UInt8,
+        DataType::Boolean if !is_bool(field) => DataType::UInt8,
         DataType::List(item) => DataType::List(stored(item)),
         DataType::Map(entry, ordered) => DataType::Map(stored(entry), *ordered),
         DataType::Struct(items) => DataType::Struct(items.iter().map(stored).collect()),
@@ -58,10 +60,10 @@ fn stored(field: &FieldRef) -> FieldRef {
     Arc::new(Field::new(field.name(), data_type, field.is_nullable()).with_metadata(field.metadata().clone()))
 }
 
-/// Sixteen bytes are a UUID here: Arrow has no such type, Parquet has.
-fn parquet_schema(schema: &Schema) -> Result<SchemaDescriptor, ParquetError> {
+/// Sixteen bytes that are given are a UUID: Arrow has no such type, Parquet has.
+fn parquet_schema(schema: &Schema, given: &Schema) -> Result<SchemaDescriptor, ParquetError> {
     let plain = ArrowSchemaConverter::new().convert(schema)?;
-    let columns = plain.root_schema().get_fields().iter().zip(schema.fields());
+    let columns = plain.root_schema().get_fields().iter().zip(given.fields());
     let columns = columns.map(|(column, field)| match field.data_type() {
         DataType::FixedSizeBinary(16) if declared(field).is_none() => {
             let info = column.get_basic_info();
@@ -84,10 +86,7 @@ impl BatchWriter for Parquet<'_> {
         let Some(writer) = &mut self.writer else {
             return Err(Error::logical_error("A Parquet file was written to after its end"));
         };
-        let columns = batch.columns().iter().zip(self.schema.fields());
-        let columns = columns.map(|(array, field)| cast(array, field.data_type()));
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns.collect::<Result<_, _>>()?)?;
-        writer.write(&batch).map_err(failed)
+        writer.write(&written_batch(batch, &self.schema)?).map_err(failed)
     }
 
     fn finish(&mut self, _: Statistics) -> Result<()> {

@@ -1,7 +1,8 @@
 //! The output formats, byte for byte. The expected bytes were written by ClickHouse 26.9.2.1, except that JSON's
 //! statistics are left out.
 
-use granary_sql::arrow::datatypes::DataType;
+use granary_sql::arrow::array::AsArray;
+use granary_sql::arrow::datatypes::{DataType, TimeUnit};
 use granary_sql::arrow::ipc::reader::{FileReader, StreamReader};
 use granary_sql::format::{self, Format};
 use granary_sql::{Options, Session};
@@ -276,6 +277,50 @@ fn arrow_and_parquet_read_back() {
 
 const COMPACT: &str = "SELECT number, 'a\\'b' AS s, [1, NULL] AS a, NULL AS n, toDate('2024-01-01') AS d, ('x', 1) AS t, \
      map('k', 1) AS m, true AS b FROM numbers(2)";
+
+#[test]
+fn arrow_has_the_types_that_clickhouse_writes() {
+    let query = "SELECT toDateTime('2020-01-01 00:00:00', 'Asia/Tokyo') AS t, toDateTime64('2020-01-01 00:00:00.123', 3) AS m, \
+         toFixedString('ab', 3) AS f, toInt128(-5) AS w, number = 0 AS e, true AS b, [toDateTime(5)] AS a, \
+         (toFixedString('x', 2), 1) AS tu, map('k', toDateTime(6)) AS p, \
+         toUUID('61f0c404-5cb3-11e7-907b-a6006ad3dba0') AS u, toNullable(toDateTime(7)) AS n FROM numbers(1)";
+    let stream = bytes(query, Format::ArrowStream);
+    let batch = StreamReader::try_new(stream.as_slice(), None).unwrap().next().unwrap().unwrap();
+    let schema = batch.schema();
+    let of = |name: &str| schema.field_with_name(name).unwrap().data_type().clone();
+    let wanted = [
+        ("t", DataType::UInt32),
+        ("m", DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into()))),
+        ("f", DataType::FixedSizeBinary(3)),
+        ("w", DataType::FixedSizeBinary(16)),
+        ("e", DataType::UInt8),
+        ("b", DataType::Boolean),
+        ("u", DataType::FixedSizeBinary(16)),
+        ("n", DataType::UInt32),
+    ];
+    for (name, wanted) in wanted {
+        assert_eq!(of(name), wanted, "{name}");
+    }
+    assert!(matches!(of("a"), DataType::List(item) if item.data_type() == &DataType::UInt32));
+    assert!(
+        matches!(of("tu"), DataType::Struct(items) if items[0].data_type() == &DataType::FixedSizeBinary(2))
+    );
+    assert!(matches!(of("p"), DataType::Map(..)));
+    let metadata = |name: &str| schema.field_with_name(name).unwrap().metadata().clone();
+    assert_eq!(metadata("u").get("ARROW:extension:name").map(String::as_str), Some("arrow.uuid"));
+    assert!(metadata("w").is_empty() && metadata("b").is_empty());
+    let column = |name: &str| batch.column_by_name(name).unwrap().clone();
+    assert_eq!(column("w").as_fixed_size_binary().value(0), (-5_i128).to_le_bytes());
+    assert_eq!(column("f").as_fixed_size_binary().value(0), b"ab\0");
+}
+
+#[test]
+fn a_fixed_string_is_bytes_in_parquet() {
+    let file = tempfile::NamedTempFile::with_suffix(".parquet").unwrap();
+    std::fs::write(file.path(), bytes("SELECT toFixedString('ab', 3) AS f", Format::Parquet)).unwrap();
+    let read = format!("SELECT toTypeName(f), f FROM '{}'", file.path().display());
+    assert_eq!(text(&read, Format::TabSeparated), "FixedString(3)\tab\\0\n");
+}
 
 #[test]
 fn json_compact() {

@@ -75,6 +75,7 @@ pub fn changed_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Resul
         return Err(Error::not_implemented(what).into());
     }
     check_numbers(&name, &call.params.args, schema)?;
+    changed |= keep_whole(&name, &mut call.params.args, schema)?;
     match call.params.args.as_mut_slice() {
         [value] if ["max", "min"].contains(&name.as_str()) && is_float(value, schema) => {
             nan_last(&name, value)
@@ -164,9 +165,26 @@ fn check_numbers(name: &str, arguments: &[Expr], schema: &DFSchema) -> Result<()
             format!("Aggregate function {name} does not take Float32 here: toFloat64 makes a Float64 of it");
         return Err(Error::illegal_type(what).into());
     }
+    if OF_PAIRS.contains(&name) {
+        let fields = arguments.iter().map(|argument| argument.to_field(schema).map(|(_, field)| field));
+        let fields = fields.collect::<Result<Vec<_>>>()?;
+        let name = clickhouse_name(name);
+        if fields.iter().any(|field| field.data_type().is_decimal()) {
+            let types: Vec<String> = fields.iter().map(|field| type_name(field.as_ref())).collect();
+            let what = format!("Illegal types {} of arguments of function {name}", types.join(" and "));
+            return Err(Error::illegal_type(what).into());
+        }
+        if fields.iter().all(|field| field.data_type() == &DataType::Float32) {
+            let what = format!(
+                "Aggregate function {name} does not take Float32 alone here: toFloat64 makes a Float64 of it"
+            );
+            return Err(Error::illegal_type(what).into());
+        }
+    }
     // The argument of a quantile was converted to Float64.
     if is_quantile(name)
         && let Expr::ScalarFunction(number) = value
+        && number.func.name() == "toFloat64"
         && let [given] = number.args.as_slice()
         && !is_plain(&given.get_type(schema)?)
     {
@@ -175,6 +193,25 @@ fn check_numbers(name: &str, arguments: &[Expr], schema: &DFSchema) -> Result<()
         return Err(Error::illegal_type(what).into());
     }
     Ok(())
+}
+
+/// Gives `quantileExactInclusive` integers of 64 bits as they are, for ClickHouse subtracts them exactly. Returns whether
+/// it did.
+fn keep_whole(name: &str, arguments: &mut [Expr], schema: &DFSchema) -> Result<bool> {
+    let is_inclusive = ANSWERS.iter().any(|answer| answer.is_inclusive() && answer.name() == name);
+    let Some(Expr::ScalarFunction(number)) = arguments.first_mut().filter(|_| is_inclusive) else {
+        return Ok(false);
+    };
+    if number.func.name() != "toFloat64" {
+        return Ok(false);
+    }
+    let [given] = number.args.as_mut_slice() else { return Ok(false) };
+    if !matches!(given.get_type(schema)?, DataType::Int64 | DataType::UInt64) {
+        return Ok(false);
+    }
+    let given = std::mem::take(given);
+    arguments[0] = given;
+    Ok(true)
 }
 
 /// An aggregate by ClickHouse's rules.
@@ -187,6 +224,9 @@ pub fn changed(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transfo
         call.func = function;
     }
     let params = &mut call.params;
+    if OF_PAIRS.contains(&name.as_str()) {
+        check_numbers(&name, &params.args, schema)?;
+    }
     match (name.as_str(), params.args.as_mut_slice()) {
         ("max" | "min", [value]) if is_float(value, schema) => {
             nan_last(&name, value);
@@ -204,6 +244,7 @@ pub fn changed(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transfo
         }
         (name, [_, ..]) if STATISTICS.contains(&name) || is_quantile(name) => {
             check_numbers(name, &params.args, schema)?;
+            keep_whole(name, &mut params.args, schema)?;
         }
         (name, [value]) if let Some(wide) = widened(name, value, schema)? => cast_to(value, wide),
         (pairs, [one, other]) if OF_PAIRS.contains(&pairs) && (nullable(one) || nullable(other)) => {

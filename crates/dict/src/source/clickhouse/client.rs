@@ -7,7 +7,7 @@ use crate::definition::{Key, KeyColumn, Structure};
 use crate::environment::OwnTables;
 use crate::error::{Code, DictError};
 use crate::source::format::names::Format;
-use crate::source::format::{pass_rows, read_rows};
+use crate::source::format::{pass_answer, read_answer};
 use crate::source::literals::conditions;
 use crate::source::rows::{self, Rows};
 use crate::source::select::Select;
@@ -207,7 +207,7 @@ impl Clickhouse {
         let format = self.answerer.format();
         let answer = self.answerer.ask(&format!("{statement} FORMAT {}", format.name()))?;
         let mut rows = Rows::of_columns(&self.columns);
-        read_rows(format, &answer, &mut rows)?;
+        read_answer(format, &answer, &mut rows)?;
         self.as_wanted(rows.finish(&[])?)
     }
 
@@ -241,12 +241,12 @@ impl Source for Clickhouse {
         let statement = format!("{} FORMAT {}", self.statement(None), format.name());
         match &self.answerer {
             Answerer::Http(client) => {
-                pass_rows(format, client.post_and_read(statement.as_bytes())?, rows, sink)
+                pass_answer(format, client.post_and_read(statement.as_bytes())?, rows, sink)
             }
             Answerer::Own((tables, settings)) => {
                 let answer = (tables.0)(&statement, settings)?;
                 let mut sink = |batch: RecordBatch| sink(self.as_wanted(batch)?);
-                pass_rows(format, &answer[..], rows, &mut sink)
+                pass_answer(format, &answer[..], rows, &mut sink)
             }
         }
     }
@@ -270,7 +270,7 @@ impl Clickhouse {
     /// Adds an answer as text, in which NULL shows whatever a column's type says.
     fn fill(&self, statement: &str, rows: &mut Rows) -> Result<(), DictError> {
         let answer = self.answerer.ask(&format!("{statement} FORMAT TabSeparated"))?;
-        read_rows(Format::TabSeparated, &answer, rows)
+        read_answer(Format::TabSeparated, &answer, rows)
     }
 }
 

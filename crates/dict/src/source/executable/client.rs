@@ -4,7 +4,7 @@ use super::command::{ChunkHeader, CommandLine, KeyEcho, Program};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::source::format::{pass_rows, read_rows, write_keys};
+use crate::source::format::{pass_answer, read_answer, write_keys};
 use crate::source::process::Process;
 use crate::source::rows::Rows;
 use crate::source::{BatchSink, Source};
@@ -56,12 +56,12 @@ impl Source for Executable {
         match self.program.key_echo {
             KeyEcho::Repeated => {
                 let mut rows = Rows::new(&self.structure);
-                read_rows(self.program.format, &output, &mut rows)?;
+                read_answer(self.program.format, &output, &mut rows)?;
                 Ok(vec![rows.finish(&[])?])
             }
             KeyEcho::Implicit => {
                 let mut rows = Rows::of_attributes(&self.structure);
-                read_rows(self.program.format, &output, &mut rows)?;
+                read_answer(self.program.format, &output, &mut rows)?;
                 if rows.len() != count {
                     return Err(DictError::new(
                         Code::IncorrectData,
@@ -86,6 +86,6 @@ impl Source for Executable {
         }
         // Its success is known at its end.
         let output = self.run(&[])?;
-        pass_rows(self.program.format, &output[..], Rows::new(&self.structure), sink)
+        pass_answer(self.program.format, &output[..], Rows::new(&self.structure), sink)
     }
 }

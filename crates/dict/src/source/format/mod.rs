@@ -112,14 +112,38 @@ pub(super) fn read_rows(format: Format, bytes: &[u8], rows: &mut Rows) -> Result
     Ok(())
 }
 
+/// Like [`read_rows`], of an answer that has no header unless its format says so.
+pub(super) fn read_answer(format: Format, bytes: &[u8], rows: &mut Rows) -> Result<(), DictError> {
+    Reader::without_detection(format).read(bytes, End::Here, rows)?;
+    Ok(())
+}
+
 /// Reads rows to the end of `input`, and hands them over while they come.
 pub(super) fn pass_rows(
     format: Format,
+    input: impl Read,
+    rows: Rows,
+    sink: &mut BatchSink<'_>,
+) -> Result<(), DictError> {
+    pass(Reader::new(format), input, rows, sink)
+}
+
+/// Like [`pass_rows`], of an answer that has no header unless its format says so.
+pub(super) fn pass_answer(
+    format: Format,
+    input: impl Read,
+    rows: Rows,
+    sink: &mut BatchSink<'_>,
+) -> Result<(), DictError> {
+    pass(Reader::without_detection(format), input, rows, sink)
+}
+
+fn pass(
+    mut reader: Reader,
     mut input: impl Read,
     mut rows: Rows,
     sink: &mut BatchSink<'_>,
 ) -> Result<(), DictError> {
-    let mut reader = Reader::new(format);
     // Bytes not read yet, which end in the middle of a row or a block.
     let mut bytes = Vec::new();
     // How many of them there must be before the next try: see `RowReader`.

@@ -2,13 +2,13 @@
 //! flags of the column.
 
 use super::arrays;
+use super::order::sent_type;
 use super::row_binary::put_text;
 use super::wire::{Wire, width, write_value};
 use super::{ColumnOrder, End, KeyCells, Rows};
-use crate::error::{Code, DictError, shown};
+use crate::error::{Code, DictError};
 use crate::limits::{COLUMNS_MAX, HEAD_BYTES_MAX};
 use crate::row::{Raw, put_varint, text_span};
-use crate::types::DataType;
 use std::ops::Range;
 
 /// One block of all rows.
@@ -74,8 +74,8 @@ impl Block {
         for _ in 0..width {
             let Some((name, type_at)) = text(bytes, at, &mut head)? else { return Ok(None) };
             let Some((type_name, values_at)) = text(bytes, type_at, &mut head)? else { return Ok(None) };
-            let data_type =
-                DataType::parse(&type_name).map_err(|e| e.within(format_args!("Column {}", shown(&name))))?;
+            let ours = rows.column_called(&name)?.map(|column| rows.data_type(column));
+            let data_type = sent_type(&name, &type_name, ours)?;
             at = values_at;
             let flags = match data_type.is_nullable() && count > 0 {
                 true => Some(at..at.saturating_add(count)).filter(|flags| flags.end <= bytes.len()),

@@ -34,9 +34,7 @@ impl ColumnOrder {
         for (i, name) in names.iter().enumerate() {
             let ours = order.places[i].map(|column| rows.data_type(column));
             let sent = match types.get(i) {
-                Some(text) => {
-                    DataType::parse(text).map_err(|e| e.within(format_args!("Column {}", shown(name))))?
-                }
+                Some(text) => sent_type(name, text, ours)?,
                 None => ours.cloned().ok_or_else(|| unknown(name, rows))?,
             };
             if let Some(ours) = ours {
@@ -74,7 +72,7 @@ impl ColumnOrder {
 
     /// Whether the fields of a text's line are types.
     pub fn are_types(fields: &[String]) -> bool {
-        fields.iter().all(|field| DataType::parse_column(field).is_ok())
+        fields.iter().all(|field| DataType::is_known(field))
     }
 
     /// Compares the types that a text says its columns have with ours.
@@ -88,9 +86,9 @@ impl ColumnOrder {
         }
         for ((place, name), text) in self.places.iter().zip(names).zip(types) {
             let Some(column) = *place else { continue };
-            let sent =
-                DataType::parse_column(text).map_err(|e| e.within(format_args!("Column {}", shown(name))))?;
-            check_type(name, rows.data_type(column), &sent)?;
+            let ours = rows.data_type(column);
+            let sent = DataType::parse_column(text).map_err(|_| other_type(name, ours, text))?;
+            check_type(name, ours, &sent)?;
         }
         Ok(())
     }
@@ -110,12 +108,27 @@ fn unknown(name: &str, rows: &Rows) -> DictError {
     DictError::parse_text(format!("Unknown column {}; known are {}", shown(name), known.join(", ")))
 }
 
+/// The type that a head of values in binary says a column has; `ours` is that of our column, if it is one of ours.
+///
+/// # Errors
+/// UNKNOWN_TYPE; INCORRECT_DATA if it is a type of ClickHouse's that ours cannot be.
+pub(super) fn sent_type(name: &str, text: &str, ours: Option<&DataType>) -> Result<DataType, DictError> {
+    DataType::parse_column(text).map_err(|error| match ours {
+        Some(ours) if DataType::is_known(text) => other_type(name, ours, text),
+        _ => error.within(format_args!("Column {}", shown(name))),
+    })
+}
+
+fn other_type(name: &str, ours: &DataType, sent: &str) -> DictError {
+    let text = format!("Type of '{}' must be {ours}, not {}", shown(name), shown(sent));
+    DictError::new(Code::IncorrectData, text)
+}
+
 fn check_type(name: &str, ours: &DataType, sent: &DataType) -> Result<(), DictError> {
     if same(ours, sent) {
         return Ok(());
     }
-    let text = format!("Type of '{name}' must be {ours}, not {}", shown(&sent.to_string()));
-    Err(DictError::new(Code::IncorrectData, text))
+    Err(other_type(name, ours, &sent.to_string()))
 }
 
 /// Whether values of these types are written alike, except for NULL. Time zones matter only in texts.

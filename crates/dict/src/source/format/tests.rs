@@ -88,6 +88,44 @@ fn a_header_is_found_as_clickhouse_finds_it() {
         assert_eq!(error.code(), 117);
         assert!(error.message().contains("Type of 'id' must be UInt64, not UInt8"), "{error}");
     }
+    // Types that are none here are types of a header, too; what is no type is a row, unless there have to be types.
+    for (format, head, sent) in [
+        (Format::Csv, "id,s\nUInt64,LowCardinality(String)\n7,x\n", "LowCardinality(String)"),
+        (Format::Csv, "id,s\nUInt64,\"Enum8('a'=1)\"\n7,x\n", "Enum8('a'=1)"),
+        (Format::TabSeparated, "id\ts\nUInt64\tFixedString(3)\n7\tx\n", "FixedString(3)"),
+        (Format::CsvWithNamesAndTypes, "id,s\nUInt64,Nosuch\n7,x\n", "Nosuch"),
+    ] {
+        let error = ids(format, head.as_bytes()).unwrap_err();
+        let wanted = format!("Type of 's' must be String, not {sent}");
+        assert!(error.code() == 117 && error.message().contains(&wanted), "{error}");
+    }
+    let error = ids(Format::Csv, b"id,s\nUInt64,Nosuch\n7,x\n").unwrap_err();
+    assert_ne!(error.code(), 117, "{error}");
+}
+
+#[test]
+fn a_head_in_binary_may_have_any_type_of_clickhouse() {
+    let head = |format, data_type: &str, value: &[u8]| {
+        let mut bytes = vec![1];
+        if format == Format::Native {
+            bytes.push(1);
+        }
+        for text in ["p", data_type] {
+            bytes.push(text.len() as u8);
+            bytes.extend_from_slice(text.as_bytes());
+        }
+        bytes.extend_from_slice(value);
+        let columns = [("p".to_owned(), DataType::parse_column("Tuple(UInt8, String)").unwrap())];
+        let mut rows = Rows::of_columns(&columns);
+        read_rows(format, &bytes, &mut rows).map(|()| rows.ended())
+    };
+    for format in [Format::RowBinaryWithNamesAndTypes, Format::Native] {
+        assert_eq!(head(format, "Tuple(UInt8, String)", b"\x07\x01x"), Ok(1), "{format:?}");
+        for (data_type, code) in [("FixedString(3)", 117), ("LowCardinality(String)", 117), ("Nosuch", 50)] {
+            let error = head(format, data_type, b"\x07\x01x").unwrap_err();
+            assert_eq!(error.code(), code, "{format:?} {error}");
+        }
+    }
 }
 
 #[test]
