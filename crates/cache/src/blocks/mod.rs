@@ -15,7 +15,7 @@ use crate::memory::shared::Arena;
 use crate::policy::Promotion;
 use crate::policy::division::{Division, Misses};
 use granary_log::sync::Mutex;
-use granary_log::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use granary_log::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use plan::Plan;
 use shard::BlockShard;
 pub(crate) use shard::{Block, Saving};
@@ -34,6 +34,7 @@ pub(crate) struct Blocks {
     used: AtomicU64,
     ghost_bytes: u64,
     ghosts: Option<Ghosts>,
+    is_warm: AtomicBool,
     /// Reads, ghosts of blocks and ghosts of entries since the last division.
     misses: [AtomicU64; 3],
     /// The shard that gives back a slab next.
@@ -63,6 +64,7 @@ impl Blocks {
             used: AtomicU64::new(0),
             ghost_bytes: plan.ghost_bytes(),
             ghosts: plan.block_ghosts(),
+            is_warm: AtomicBool::new(false),
             misses: Default::default(),
             shard_in_turn: AtomicUsize::new(0),
             division: Mutex::new(plan.division),
@@ -174,11 +176,11 @@ impl Blocks {
         self.ghosts.as_ref().is_some_and(|ghosts| ghosts.returns(block_number))
     }
 
-    /// Counts misses, and divides the budget anew after enough of them. As long as entries do not fill their part, none of
+    /// Counts misses, and divides the budget anew after enough of them. Until entries have filled their part once, none of
     /// them can have left it, and blocks use the rest of it anyway.
     pub fn count(&self, misses: Misses) {
         let Misses { reads, ghost_blocks, ghost_entries } = misses;
-        if !self.plan.is_measured || misses == Misses::default() || self.pool.has_room() {
+        if !self.plan.is_measured || misses == Misses::default() || !self.is_warm() {
             return;
         }
         let [all, blocks, entries] = &self.misses;
@@ -194,6 +196,14 @@ impl Blocks {
             [all, blocks, entries].map(|count| count.swap(0, Ordering::Relaxed));
         *division = division.after(Misses { reads, ghost_blocks, ghost_entries: ghost_entries as i64 });
         self.divide(division.blocks);
+    }
+
+    /// Whether entries have filled their part since the cache was opened or cleared.
+    fn is_warm(&self) -> bool {
+        if !self.is_warm.load(Ordering::Relaxed) && !self.pool.has_room() {
+            self.is_warm.store(true, Ordering::Relaxed);
+        }
+        self.is_warm.load(Ordering::Relaxed)
     }
 
     /// Gives blocks the `blocks` bytes of the division, and entries the rest. Each gives up its excess when the other
@@ -220,6 +230,7 @@ impl Blocks {
     /// Forgets all blocks.
     pub fn clear(&self) {
         while self.shrink_one() {}
+        self.is_warm.store(false, Ordering::Relaxed);
     }
 
     /// Derives everything anew and compares.

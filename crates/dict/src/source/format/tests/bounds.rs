@@ -157,7 +157,7 @@ fn a_long_array_is_checked_before_it_is_read() {
 fn a_head_has_so_many_bytes() {
     let columns = columns(&[("a", "UInt8")]);
     let text = |text: &str| [varint(text.len()), text.as_bytes().to_vec()].concat();
-    let elements: Vec<String> = (0..200_000).map(|i| format!("element{i} UInt8")).collect();
+    let elements: Vec<String> = (0..300_000).map(|i| format!("element{i} UInt8")).collect();
     let (long, name) = (format!("Tuple({})", elements.join(",")), "n".repeat(1 << 20));
     for (format, bytes) in [
         ("Native", [varint(2), varint(1), text("b"), text(&long)].concat()),
