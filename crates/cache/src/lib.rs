@@ -89,6 +89,8 @@ pub use cache::Cache;
 pub use codec::Compression;
 #[doc(hidden)]
 pub use codec::{OwnedValue, ValueCodec};
+#[doc(hidden)]
+pub use drive::MemoryLookups;
 pub use drive::{Helpers, Io, Pending, Team};
 pub use entry::{Entry, Refusal};
 pub use error::{CodecError, Error};

@@ -150,7 +150,3 @@ pub const PARTITION_MEMORY_SEGMENTS_MIN: u64 = 8;
 
 /// Most lists of all items under way at the same time: each has a copy of a part of the items, up to 64 MiB.
 pub const DUMPS_MAX: usize = 4;
-
-/// How often in a row a change waits for its key to be read from the device, where other clients change keys of its
-/// stripe meanwhile. After that the key is read once under the stripe's lock.
-pub const FETCHES_MAX: usize = 16;

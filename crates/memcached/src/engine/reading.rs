@@ -10,7 +10,7 @@ use crate::commands::{self, Shown};
 use crate::item::Item;
 use crate::limits::{BATCH_BYTES_MAX, KEYS_PER_BATCH, KEYS_PROBED};
 use crate::protocol::{WithCas, reply};
-use crate::store::{KeyVersion, Lookup};
+use crate::store::{Fetch, Lookup};
 use granary_cache::Key;
 use std::ops::Range;
 
@@ -201,8 +201,8 @@ impl Engine {
                 if found.is_empty() {
                     break;
                 }
-                if let Some(key) = session.fetching.take() {
-                    self.fetched(session, id, key, now);
+                if let Some(fetch) = session.fetching.take() {
+                    self.complete_fetch(session, id, fetch, now);
                     continue;
                 }
                 let Session { input, output, .. } = session;
@@ -239,19 +239,19 @@ impl Engine {
     }
 
     /// Carries out a request whose key has come from the device.
-    fn fetched(&mut self, session: &mut Session, id: u32, key: KeyVersion, now: u32) {
-        let Engine { shared, context, pending, .. } = self;
-        let (found, values) = pending.get(id).ready();
+    fn complete_fetch(&mut self, session: &mut Session, id: u32, fetch: Fetch, now: u32) {
+        let (found, values) = self.pending.get(id).ready();
         match found {
             [ReadState::Hit(header, data)] => {
                 let item = Item { header: *header, data: &values[data.clone()] };
-                shared.store.give_fetched(context, key, Lookup::Hit(item));
+                fetch.complete(Lookup::Hit(item));
             }
-            [ReadState::Miss(why)] => shared.store.give_fetched(context, key, Lookup::Miss(*why)),
+            [ReadState::Miss(why)] => fetch.complete(Lookup::Miss(*why)),
             // It found no room, which the only one always does.
             _ => {}
         }
-        pending.close(id);
+        session.fetched = Some(fetch);
+        self.pending.close(id);
         session.pending.pop_front();
         self.step(session, now);
     }

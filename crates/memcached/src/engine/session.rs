@@ -3,11 +3,11 @@
 use super::connections::{Doing, Peer};
 use super::dumping::Dump;
 use crate::limits::{
-    BUFFER_BYTES_KEPT, FETCHES_MAX, KEYS_PER_BATCH, KEYS_PER_BATCH_FIRST, KEYS_PER_TURN, LINE_BYTES_MAX,
-    OUTPUT_BYTES_MAX, PENDING_READS_MAX, READ_BYTES, STEPS_PER_TURN,
+    BUFFER_BYTES_KEPT, KEYS_PER_BATCH, KEYS_PER_BATCH_FIRST, KEYS_PER_TURN, LINE_BYTES_MAX, OUTPUT_BYTES_MAX,
+    PENDING_READS_MAX, READ_BYTES, STEPS_PER_TURN,
 };
 use crate::protocol::{Access, Decoder, Ending, Request, Step, Taken, WithCas};
-use crate::store::KeyVersion;
+use crate::store::Fetch;
 use memchr::memchr;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -156,10 +156,10 @@ pub struct Session {
     pub(super) pending: VecDeque<u32>,
     /// How far these reach.
     begun: Cursor,
-    /// What waits is the key of a change: its place is the only one.
-    pub(super) fetching: Option<KeyVersion>,
-    /// How often in a row the next request waited for its key.
-    fetches: usize,
+    /// The fetch that the next request waits for: its place is the only one of `pending`.
+    pub(super) fetching: Option<Fetch>,
+    /// The fetch that the next request has waited for.
+    pub(super) fetched: Option<Fetch>,
     /// Keys of reads that it may still look up in this turn.
     keys_left: usize,
     /// Requests other than reads that are still carried out in this turn.
@@ -215,7 +215,7 @@ impl Session {
             pending,
             begun,
             fetching: None,
-            fetches: 0,
+            fetched: None,
             keys_left: KEYS_PER_TURN,
             steps_left: STEPS_PER_TURN,
             has_changed: false,
@@ -335,20 +335,10 @@ impl Session {
         self.begun = begun;
     }
 
-    /// Its next request waits for what there is of a key, which comes to a place.
-    pub(super) fn fetch(&mut self, id: u32, key: KeyVersion) {
+    /// Its next request waits for a fetch, whose result comes to a place.
+    pub(super) fn wait_for_fetch(&mut self, id: u32, fetch: Fetch) {
         self.wait_for(id, Cursor { len: 0, resume: self.input.resume });
-        (self.fetching, self.fetches) = (Some(key), self.fetches + 1);
-    }
-
-    /// Whether its next request may wait for its key: not for ever, where others change keys of the stripe all the time.
-    pub(super) fn may_fetch(&self) -> bool {
-        self.fetches < FETCHES_MAX
-    }
-
-    /// Its next request need not wait for its key any more.
-    pub(super) fn has_fetched(&mut self) {
-        self.fetches = 0;
+        self.fetching = Some(fetch);
     }
 
     /// How far reads were begun.

@@ -288,7 +288,7 @@ impl Server {
     pub fn abandon(mut self) {
         self.join();
         if let Some(Ok(shared)) = self.shared.take().map(Arc::try_unwrap) {
-            shared.store.abandon();
+            store::testing::abandon(shared.store);
         }
     }
 
