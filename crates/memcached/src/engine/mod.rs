@@ -3,7 +3,9 @@
 mod changing;
 mod connections;
 mod dumping;
+mod input;
 mod memory;
+mod parked;
 mod pending;
 mod pieces;
 mod reading;

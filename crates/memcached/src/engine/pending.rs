@@ -1,7 +1,7 @@
 //! Reads of sessions that wait for the device: keeps what was found of their keys until they are answered, in order.
 
-use super::pieces::{KeptPieces, Piece};
-use super::session::{Cursor, Input};
+use super::input::{Cursor, Input};
+use super::pieces::{ParkedPieces, Piece};
 use crate::item::{Header, Item};
 use crate::limits::{BUFFER_BYTES_KEPT, PARTLY_ANSWERED_KEYS_MAX, PENDING_BYTES_MAX, PENDING_READS_MAX};
 use crate::store::{Lookup, MissReason};
@@ -48,7 +48,7 @@ pub(super) struct PendingRead {
     answered: usize,
     queue: Queue,
     /// The requests that the keys belong to.
-    pieces: KeptPieces,
+    pieces: ParkedPieces,
 }
 
 /// The position of a [`PendingRead`] among those of its session.
@@ -204,7 +204,7 @@ impl PendingReads {
         let pending = &mut self.all[id as usize];
         (pending.owner, pending.answered) = (None, 0);
         (pending.found, pending.values) = (Vec::new(), Vec::new());
-        pending.pieces = KeptPieces::default();
+        pending.pieces = ParkedPieces::default();
         if pending.left == 0 {
             self.free.push(id);
         }

@@ -3,9 +3,10 @@
 //! reads that it asks for meanwhile are begun, and wait behind them. Each request is parsed once (`pieces.rs`).
 
 use super::Engine;
+use super::input::{Cursor, Input, may_be_read};
 use super::pending::{Queue, ReadState};
 use super::pieces::{Part, Piece, gather};
-use super::session::{Cursor, Input, Output, Session, may_be_read};
+use super::session::{Output, Session};
 use crate::commands::{self, Shown};
 use crate::item::Item;
 use crate::limits::{BATCH_BYTES_MAX, KEYS_PER_BATCH, KEYS_PROBED};

@@ -71,6 +71,13 @@ impl Engine {
             *write_stall = WriteStall::default();
             *fetched = None;
         }
+        let parked = match done {
+            StepOutcome::NeedsFetch { .. } | StepOutcome::Stalled(_) | StepOutcome::OutputFull(_) => {
+                input.to_park(&request, taken)
+            }
+            _ => None,
+        };
+        input.park(parked);
         match done {
             StepOutcome::Batched => return false,
             StepOutcome::Stalled(resume) => {

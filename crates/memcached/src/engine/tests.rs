@@ -100,6 +100,21 @@ fn every_kind_of_change_finds_what_is_on_the_device() {
     }
 }
 
+#[test]
+fn a_request_that_waits_for_several_keys_is_parsed_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut engine = engine(folder.path());
+    let mut sessions = [engine.shared().session(0)];
+    fill(&mut engine, &mut sessions[0]);
+    sessions[0].receive(b"gat 100 n unknown s m\r\n");
+    engine.turn(&mut sessions, 1_000);
+    assert!(sessions[0].is_pending());
+    let parses = sessions[0].input.parses.get();
+    let told = run(&mut engine, &mut sessions);
+    assert_eq!(told[0], "VALUE n 0 1\r\n5\r\nVALUE s 0 3\r\nabc\r\nVALUE m 0 1\r\n5\r\nEND\r\n");
+    assert_eq!(sessions[0].input.parses.get(), parses);
+}
+
 /// Clients of two threads change the same keys, which are on the device: those of the second thread do so after the keys
 /// were read for those of the first, and before these are carried out.
 #[test]

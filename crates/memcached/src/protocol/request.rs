@@ -148,6 +148,21 @@ impl<'a> MetaFlags<'a> {
     }
 }
 
+impl Put<'_> {
+    /// The same item with another key and another value.
+    fn with<'b>(&self, key: &'b [u8], data: &'b [u8]) -> Put<'b> {
+        Put {
+            mode: self.mode,
+            key: Cow::Borrowed(key),
+            flags: self.flags,
+            exptime: self.exptime,
+            cas: self.cas,
+            data,
+            reply: self.reply,
+        }
+    }
+}
+
 /// A meta command on one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta<'a> {
@@ -155,6 +170,13 @@ pub struct Meta<'a> {
     pub key: Cow<'a, [u8]>,
     /// Its flags.
     pub flags: MetaFlags<'a>,
+}
+
+impl Meta<'_> {
+    /// The same command with other texts.
+    fn with<'b>(&self, texts: Texts<'b>) -> Meta<'b> {
+        Meta { key: Cow::Borrowed(texts.key), flags: self.flags.with_text(texts.flags) }
+    }
 }
 
 /// Whether the reply contains the items' numbers, as with `gets` and `gats`.
@@ -291,4 +313,80 @@ pub enum Request<'a> {
     Say(&'static str),
     /// A request that gets no reply.
     Nothing,
+}
+
+/// The texts of a request; empty ones where it has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Texts<'a> {
+    /// The key, decoded, or the keys as they were written.
+    pub key: &'a [u8],
+    /// The flags of a meta command as they were written.
+    pub flags: &'a [u8],
+    /// The data.
+    pub data: &'a [u8],
+}
+
+impl<'a> Texts<'a> {
+    fn of_key(key: &'a [u8]) -> Self {
+        Self { key, flags: &[], data: &[] }
+    }
+}
+
+impl Request<'_> {
+    /// The texts of the request.
+    pub fn texts(&self) -> Texts<'_> {
+        match self {
+            Self::Get { keys, .. } | Self::Gat { keys, .. } => Texts::of_key(keys),
+            Self::Delete { key, .. } | Self::Arithmetic { key, .. } | Self::Touch { key, .. } => {
+                Texts::of_key(key)
+            }
+            Self::MetaDebug(key) | Self::TooLarge { key, .. } => Texts::of_key(key),
+            Self::Put(put) => Texts { key: &put.key, flags: &[], data: put.data },
+            Self::MetaSet(put, flags) => Texts { key: &put.key, flags: flags.text, data: put.data },
+            Self::MetaGet(meta) | Self::MetaDelete(meta) | Self::MetaArithmetic(meta, _) => {
+                Texts { key: &meta.key, flags: meta.flags.text, data: &[] }
+            }
+            Self::Login(data) => Texts { data, ..Texts::default() },
+            Self::Flush { .. }
+            | Self::Dump(_)
+            | Self::Stats(_)
+            | Self::ResetStats
+            | Self::Say(_)
+            | Self::Nothing => Texts::default(),
+        }
+    }
+
+    /// The same request with other texts.
+    pub fn with_texts<'b>(&self, texts: Texts<'b>) -> Request<'b> {
+        let Texts { key, flags, data } = texts;
+        match self {
+            Self::Get { with_cas, .. } => Request::Get { keys: key, with_cas: *with_cas },
+            Self::Gat { with_cas, exptime, .. } => {
+                Request::Gat { keys: key, with_cas: *with_cas, exptime: *exptime }
+            }
+            Self::Put(put) => Request::Put(put.with(key, data)),
+            Self::Delete { reply, .. } => Request::Delete { key, reply: *reply },
+            Self::Arithmetic { direction, delta, reply, .. } => {
+                Request::Arithmetic { key, direction: *direction, delta: *delta, reply: *reply }
+            }
+            Self::Touch { exptime, reply, .. } => Request::Touch { key, exptime: *exptime, reply: *reply },
+            Self::MetaGet(meta) => Request::MetaGet(meta.with(texts)),
+            Self::MetaSet(put, meta_flags) => {
+                Request::MetaSet(put.with(key, data), meta_flags.with_text(flags))
+            }
+            Self::MetaDelete(meta) => Request::MetaDelete(meta.with(texts)),
+            Self::MetaArithmetic(meta, direction) => Request::MetaArithmetic(meta.with(texts), *direction),
+            Self::MetaDebug(_) => Request::MetaDebug(Cow::Borrowed(key)),
+            Self::TooLarge { older, reply, .. } => {
+                Request::TooLarge { key: Cow::Borrowed(key), older: *older, reply: *reply }
+            }
+            Self::Flush { delay, reply } => Request::Flush { delay: *delay, reply: *reply },
+            Self::Dump(form) => Request::Dump(*form),
+            Self::Stats(group) => Request::Stats(*group),
+            Self::ResetStats => Request::ResetStats,
+            Self::Login(_) => Request::Login(data),
+            Self::Say(line) => Request::Say(line),
+            Self::Nothing => Request::Nothing,
+        }
+    }
 }
