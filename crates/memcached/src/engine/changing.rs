@@ -1,4 +1,4 @@
-//! Changes of one key, and how they are counted. One that fails with [`OnFlash`] has changed, counted and answered nothing.
+//! Changes of one key, and their counters. One that fails with [`OnFlash`] has changed, counted and answered nothing.
 
 use super::Engine;
 use crate::commands::{self, Shown, StoreOutcome, Terms};

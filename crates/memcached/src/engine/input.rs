@@ -31,15 +31,15 @@ pub(super) struct Input {
 /// The place of the keys of a `get`.
 #[derive(Clone, Copy, Debug)]
 struct KnownGet {
-    /// Where it begins, in bytes since the session began.
+    /// Its beginning, in bytes since the session began.
     at: u64,
-    /// Where its keys are in it.
+    /// The beginning and the end of its keys in it.
     keys: (u32, u32),
     with_cas: WithCas,
     taken: Taken,
 }
 
-/// How far reads reach that an input begins with: bytes of whole requests, and of keys of the next.
+/// The end of the reads that an input begins with: bytes of whole requests, and of keys of the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cursor {
     pub len: usize,
@@ -85,7 +85,7 @@ impl Input {
         &self.bytes[self.begin..]
     }
 
-    /// Where the rest begins, in bytes since the session began.
+    /// The beginning of the rest, in bytes since the session began.
     pub fn position(&self) -> u64 {
         self.passed
     }
@@ -117,8 +117,8 @@ impl Input {
         self.line_end(0).is_some()
     }
 
-    /// Where the line ends that begins `skip` bytes further on. What was searched before is not searched again: a client may
-    /// send a long line byte by byte.
+    /// The end of the line that begins `skip` bytes further on. No byte is searched twice: a client may send a long line
+    /// byte by byte.
     fn line_end(&self, skip: usize) -> Option<usize> {
         let (rest, at) = (&self.rest()[skip..], self.passed + skip as u64);
         let searched = match self.unended.get() {

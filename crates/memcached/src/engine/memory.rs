@@ -17,7 +17,7 @@ pub struct ProcessMemory {
     /// The buffers of the reads that go through rings, of the whole process. They lie in the allocator's memory, and are
     /// resident as far as they were read into.
     pub read_buffers: u64,
-    /// What the allocator says of the private memory; `None`: the program gave no way to ask it.
+    /// The allocator's figures of the private memory; `None`: the program gave no way to ask it.
     pub allocator: Option<AllocatorSizes>,
 }
 

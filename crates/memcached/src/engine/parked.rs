@@ -1,5 +1,5 @@
-//! Requests that wait: parsed, and without a borrow of the input. Their texts stay in the input, which only grows behind
-//! them.
+//! Requests that wait: parsed, and without a borrow of the input. Their texts stay in the input, which only grows
+//! behind them.
 
 use crate::protocol::{Request, Taken, Texts};
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::ops::Range;
 /// A range of bytes, counted from the beginning of the request.
 pub(super) type InRequest = Range<u32>;
 
-/// Where `part`, a part of the slice `whole`, begins and ends in it.
+/// The place of `part` in the slice `whole`, of which it is a part.
 pub(super) fn place_of(part: &[u8], whole: &[u8]) -> InRequest {
     let begin = part.as_ptr() as usize - whole.as_ptr() as usize;
     begin as u32..(begin + part.len()) as u32
@@ -48,7 +48,7 @@ impl ParkedText {
 /// A request that waits.
 #[derive(Debug)]
 pub(super) struct ParkedRequest {
-    /// Where it begins, in bytes since the session began.
+    /// Its beginning, in bytes since the session began.
     at: u64,
     /// The request with empty texts.
     request: Request<'static>,
@@ -72,7 +72,7 @@ impl ParkedRequest {
         }
     }
 
-    /// Where the request begins, in bytes since the session began.
+    /// The beginning of the request, in bytes since the session began.
     pub fn at(&self) -> u64 {
         self.at
     }

@@ -22,7 +22,7 @@ pub(super) enum Part<'a> {
 #[derive(Debug, PartialEq)]
 pub(super) struct Piece<'a> {
     pub at: usize,
-    /// Where the key of this part begins among the keys of the request.
+    /// The beginning of this part's key among the keys of the request.
     pub resume: usize,
     pub part: Part<'a>,
 }
@@ -79,18 +79,18 @@ pub(super) fn gather<'a>(
 #[derive(Debug, Default)]
 pub(super) struct ParkedPieces {
     pieces: Vec<ParkedPiece>,
-    /// How many of the pieces were given.
+    /// The number of pieces that were given.
     given: usize,
-    /// Where the input continues behind them, in bytes since the session began.
+    /// The end of the pieces in the input, in bytes since the session began.
     end: u64,
-    /// Where the keys continue in the request that begins at `end`.
+    /// The next key in the request that begins at `end`.
     end_resume: usize,
 }
 
 /// A piece that does not borrow the input.
 #[derive(Debug)]
 struct ParkedPiece {
-    /// Where the request begins, in bytes since the session began.
+    /// The beginning of the request, in bytes since the session began.
     at: u64,
     resume: u32,
     part: ParkedPart,

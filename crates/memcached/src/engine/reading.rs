@@ -15,7 +15,7 @@ use crate::store::{Fetch, Lookup};
 use granary_cache::Key;
 use std::ops::Range;
 
-/// What was found of keys.
+/// The results of the lookups of some keys.
 struct Lookups<'a> {
     keys: &'a [Key<'a>],
     found: &'a [ReadState],
@@ -43,13 +43,13 @@ impl SessionReads {
     }
 }
 
-/// What one session asks for: parts of what all do.
+/// The reads of one session: parts of those of all.
 struct ReadRequest {
     session: usize,
     pieces: Range<usize>,
     keys: Range<usize>,
     cursor: Cursor,
-    /// Where it waits, if it does.
+    /// The place at which it waits, if it does.
     pending: Option<u32>,
     /// Whether all of it was answered at once.
     is_answered: bool,

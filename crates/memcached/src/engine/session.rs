@@ -44,12 +44,12 @@ pub struct Session {
     pub(super) ending: Option<Ending>,
     /// Bytes that the input must have before it is worth looking at.
     pub(super) wanted: usize,
-    /// What its owner calls it.
+    /// The name that its owner has for it.
     pub(super) number: usize,
-    /// Where the reads that the input begins with wait for the device, in their order: other requests behind
-    /// them are not looked at.
+    /// The places of the reads that the input begins with and that wait for the device, in their order. Other requests
+    /// behind them are not looked at.
     pub(super) pending: VecDeque<u32>,
-    /// How far these reach.
+    /// The end of these in the input.
     begun: Cursor,
     /// The fetch that the next request waits for: its place is the only one of `pending`.
     pub(super) fetching: Option<Fetch>,
@@ -226,12 +226,12 @@ impl Session {
         self.fetching = Some(fetch);
     }
 
-    /// How far reads were begun.
+    /// The end of the reads that were begun.
     pub(super) fn begun(&self) -> Cursor {
         if self.is_pending() { self.begun } else { Cursor { len: 0, resume: self.input.resume } }
     }
 
-    /// What was not begun of the input.
+    /// The input behind the reads that were begun.
     pub(super) fn not_begun(&self) -> &[u8] {
         &self.input.rest()[self.begun().len..]
     }
@@ -303,7 +303,7 @@ impl Session {
         input.tidy();
     }
 
-    /// Why the conversation ends, if it does.
+    /// The reason why the conversation ends, if it does.
     pub fn ending(&self) -> Option<Ending> {
         self.ending
     }

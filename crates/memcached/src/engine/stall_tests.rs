@@ -1,4 +1,4 @@
-//! What waits for write buffers while the device takes no write, and what does not.
+//! Requests that wait for write buffers while the device takes no write, and those that do not.
 
 use super::*;
 use crate::store::StoreOptions;
@@ -85,7 +85,7 @@ impl Stalling {
         self.engine.take_completions(1_000);
     }
 
-    /// What the server answers, once it waits for nothing.
+    /// The server's answer, once it waits for nothing.
     fn ask(&mut self, session: &mut Session, request: &str) -> String {
         session.receive(request.as_bytes());
         self.turn(session);

@@ -13,7 +13,7 @@ use crate::protocol::{BAD_EXPTIME, Exptime, OnTooLarge, Request, Step, WithCas, 
 use crate::store::{Fetch, NoRoom, OnFlash};
 use std::sync::Arc;
 
-/// Where a request leaves its session.
+/// The outcome of an attempt to carry out a request.
 enum StepOutcome {
     Whole,
     /// There is no room for more replies: it goes on with the key that begins here.

@@ -11,12 +11,12 @@ pub enum Reply {
     Quiet,
 }
 
-/// When an item expires, as clients say it: 0: never; up to 30 days: seconds from now; greater: Unix time; negative:
+/// The end of an item as clients say it: 0: never; up to 30 days: seconds from now; greater: Unix time; negative:
 /// already expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exptime(pub i32);
 
-/// How an item is stored.
+/// The condition of a store, and its effect on the item that is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Whether there is an item of the key or not.
@@ -36,13 +36,13 @@ pub enum Mode {
 /// An item to store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Put<'a> {
-    /// How it is stored.
+    /// The condition of the store.
     pub mode: Mode,
     /// Its key.
     pub key: Cow<'a, [u8]>,
     /// The client's own bits.
     pub flags: u32,
-    /// When it expires.
+    /// Its end.
     pub exptime: Exptime,
     /// The number that the item there must have; 0: any, except with [`Mode::Cas`].
     pub cas: u64,
@@ -61,7 +61,7 @@ pub enum Direction {
     Down,
 }
 
-/// How a key was written.
+/// The form in which a key was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyForm {
     /// Raw.
@@ -76,7 +76,7 @@ pub enum KeyForm {
 pub struct Flag<'a> {
     /// Its letter.
     pub letter: u8,
-    /// What follows the letter.
+    /// The bytes behind the letter.
     pub token: &'a [u8],
 }
 
@@ -188,7 +188,7 @@ pub enum WithCas {
     No,
 }
 
-/// What becomes of the item that is there when a new one is refused for its size.
+/// The fate of the item that is there when a new one is refused for its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnTooLarge {
     /// It is removed, so that no client takes it for the new one.
@@ -197,7 +197,7 @@ pub enum OnTooLarge {
     KeepOld,
 }
 
-/// How items are listed.
+/// The form of a list of items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DumpForm {
     /// Each item's metadata: `metadump`.
@@ -206,7 +206,7 @@ pub enum DumpForm {
     Requests,
 }
 
-/// Which statistics are asked for.
+/// A group of statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// `stats`.
@@ -289,14 +289,14 @@ pub enum Request<'a> {
     TooLarge {
         /// Its key.
         key: Cow<'a, [u8]>,
-        /// What becomes of the item that is there.
+        /// The fate of the item that is there.
         older: OnTooLarge,
         /// Whether a reply is wanted.
         reply: Reply,
     },
     /// `flush_all`.
     Flush {
-        /// When to flush: up to 0 at once, otherwise like an item's exptime; `None`: what was said is no number.
+        /// The delay: up to 0 at once, otherwise like an item's exptime; `None`: it is no number.
         delay: Option<Exptime>,
         /// Whether a reply is wanted.
         reply: Reply,

@@ -2,9 +2,9 @@
 //! it, while it holds a lock.
 //!
 //! A change that does not find its key in RAM takes a [`Fetch`], lets go of the stripe and has the key read. Whoever
-//! changes the key before the fetch is used says what the key has become, and that counts instead of what was read. So a
-//! change has its key read once, however often others overtake it, and never goes by an older item. A client that goes
-//! away drops its fetch; nobody waits for it.
+//! changes the key before the fetch is used says what the key has become, and that counts instead of what was read. So
+//! a change has its key read once, however often others overtake it, and never goes by an older item. A client that
+//! goes away drops its fetch; nobody waits for it.
 
 use super::{Lookup, MissReason, Store, ThreadContext, look};
 use crate::item::{Header, Item};
@@ -25,7 +25,7 @@ impl Found {
         }
     }
 
-    /// What this is now: the item may have expired or been flushed since it was found.
+    /// The result of a lookup now: the item may have expired or been flushed since it was found.
     pub fn lookup(&self, flushed_below: u64, now: u32) -> Lookup<'_> {
         match self {
             Self::Item(header, _) if header.created_cas < flushed_below => Lookup::Miss(MissReason::Flushed),
@@ -59,8 +59,8 @@ impl Fetch {
         self.0.found().get_or_insert_with(|| Found::of(lookup));
     }
 
-    /// The item that a change of this key goes by, for a caller that holds the key's stripe. `None`: it was not read yet,
-    /// or the fetch is of another key.
+    /// The item that a change of this key goes by, for a caller that holds the key's stripe. `None`: it was not read
+    /// yet, or the fetch is of another key.
     pub(super) fn result(&self, key: &[u8]) -> Option<Found> {
         if *self.0.key == *key { self.0.found().clone() } else { None }
     }

@@ -40,7 +40,7 @@ pub enum Lookup<'a> {
     Miss(MissReason),
 }
 
-/// Why there is no item.
+/// The reasons why there is no item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissReason {
     /// The cache does not have it.
@@ -51,7 +51,7 @@ pub enum MissReason {
     Flushed,
 }
 
-/// What a change does to a key.
+/// The effect of a change on a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Leaves it as it is.
@@ -67,7 +67,7 @@ pub enum Change {
     Write(Header),
 }
 
-/// What the decision about a change is made with.
+/// The means of a decision about a change.
 pub struct ChangeContext<'a> {
     /// The current second.
     pub now: u32,
@@ -299,7 +299,7 @@ impl Store {
         self.reads.note(key, now);
     }
 
-    /// When a key was last read, as far as that is remembered.
+    /// The second in which a key was last read, as far as that is remembered.
     pub fn last_read(&self, key: Key<'_>) -> Option<u32> {
         self.reads.last(key)
     }
