@@ -78,7 +78,7 @@ impl Fetches {
 
     /// The fetch of a key. From now on it is told of changes of the key.
     pub fn begin(&mut self, key: &[u8]) -> Fetch {
-        self.0.retain(|fetch| fetch.strong_count() > 0);
+        self.forget_dropped();
         let begun = self.0.iter().filter_map(Weak::upgrade).find(|fetch| *fetch.key == *key);
         Fetch(begun.unwrap_or_else(|| {
             let fetch = Arc::new(FetchState { key: key.into(), found: Mutex::new(None) });
@@ -87,8 +87,13 @@ impl Fetches {
         }))
     }
 
+    fn forget_dropped(&mut self) {
+        self.0.retain(|fetch| fetch.strong_count() > 0);
+    }
+
     /// Notes what a key has become.
-    pub fn tell(&self, key: &[u8], found: impl FnOnce() -> Found) {
+    pub fn tell(&mut self, key: &[u8], found: impl FnOnce() -> Found) {
+        self.forget_dropped();
         if let Some(fetch) = self.0.iter().filter_map(Weak::upgrade).find(|fetch| *fetch.key == *key) {
             *fetch.found() = Some(found());
         }
@@ -167,6 +172,7 @@ mod tests {
         assert!(data(&second, b"k").is_some(), "they share it");
         drop(second);
         fetches.tell(b"k", || panic!("nobody waits"));
+        assert!(fetches.is_empty());
         assert_eq!(data(&fetches.begin(b"k"), b"k"), None);
         assert_eq!(fetches.0.len(), 1);
     }

@@ -314,7 +314,7 @@ impl Store {
         mut refused: impl FnMut(usize),
     ) {
         let keys: Vec<Key<'_>> = items.iter().map(|item| self.key(item.key)).collect();
-        let held = self.stripes.lock_many(keys.iter().map(|key| key.hash()));
+        let mut held = self.stripes.lock_many(keys.iter().map(|key| key.hash()));
         let now = self.latest(now);
         let ChangeBuffers { value, .. } = &mut context.changes;
         value.clear();

@@ -26,10 +26,10 @@ impl HeldStripes<'_> {
     }
 
     /// The fetches of the stripe of a key whose stripe is held.
-    pub fn fetches(&self, hash: KeyHash) -> &Fetches {
+    pub fn fetches(&mut self, hash: KeyHash) -> &mut Fetches {
         let index = self.stripes.index(hash);
         let at = self.held.binary_search_by_key(&index, |(index, _)| *index).expect("the stripe is held");
-        &self.held[at].1
+        &mut self.held[at].1
     }
 }
 
