@@ -4,7 +4,7 @@
 //! relative to the partition, so they take fewer bits.
 
 use crate::codec::{Codec, Encoded, OwnCodecs, StoredValue};
-use crate::drive::{self, Helpers, Io, Pending};
+use crate::drive::{self, Helpers, Io, MemoryLookups, Pending};
 use crate::entry::{Entry, Refusal, StoredEntry};
 use crate::error::Error;
 use crate::framing::{Log, Records, block};
@@ -148,6 +148,20 @@ impl Cache {
         self.for_each_partition(keys, Key::hash, |partition, keys, positions| {
             let sink = |i, outcome: Outcome<'_>| sink(positions.position(i), outcome);
             drive::get_many_in_memory(&partition.shared, io, keys, now, sink);
+        });
+    }
+
+    /// Looks up a key that is in RAM or nowhere. If it may be on flash, the sink is not called, and nothing is counted.
+    #[doc(hidden)]
+    pub fn get_in_memory(
+        &self,
+        lookups: &mut MemoryLookups,
+        key: Key<'_>,
+        now: u32,
+        mut sink: impl FnMut(Outcome<'_>),
+    ) {
+        self.for_each_partition(&[key], Key::hash, |partition, _, _| {
+            drive::get_in_memory(&partition.shared, lookups, key, now, &mut sink);
         });
     }
 

@@ -89,13 +89,15 @@ pub use cache::Cache;
 pub use codec::Compression;
 #[doc(hidden)]
 pub use codec::{OwnedValue, ValueCodec};
+#[doc(hidden)]
+pub use drive::MemoryLookups;
 pub use drive::{Helpers, Io, Pending, Team};
 pub use entry::{Entry, Refusal};
 pub use error::{CodecError, Error};
 pub use granary_log::device::{Device, MemoryDevice, OpenDeviceError};
 pub use granary_log::{Engine, GeometryError, Occupant, OpenError};
 #[doc(hidden)]
-pub use granary_log::{UnpublishedFile, create_folders, open_or_create, sync_folder};
+pub use granary_log::{UnpublishedFile, create_folders, open_or_create, read_buffer_bytes, sync_folder};
 pub use key::{Key, KeyHash, KeyHasher};
 pub use lookup::Outcome;
 pub use options::{Builder, FlashOptions, MemoryDivision, Options, PowerLoss};

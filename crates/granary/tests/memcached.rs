@@ -163,7 +163,10 @@ fn what_is_resident_is_accounted_for() {
     // The stacks of some dozen threads belong to no part.
     let own = of("allocated_bytes") + of("allocator_kept_bytes");
     is_near("own", of("rss_own_bytes"), own, 0.02 * rss + 8.0 * mib);
-    assert!(of("allocated_other_bytes") < of("allocated_bytes"));
+    // What is not counted is bounded: the program without items, and some of each thread.
+    let threads = std::thread::available_parallelism().map_or(1.0, |threads| threads.get() as f64);
+    let (other, most) = (of("allocated_other_bytes"), (6.0 + 0.5 * threads) * mib);
+    assert!(other <= most, "{other} of {most} bytes\n{heard}");
     process.kill();
 }
 

@@ -11,6 +11,7 @@ mod read_in_flight;
 mod read_queue;
 mod ring;
 
+pub use arena::read_buffer_bytes;
 pub use extent::{Engine, Extent};
 pub use read_queue::ReadQueue;
 

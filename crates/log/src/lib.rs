@@ -51,6 +51,8 @@ pub use files::{
 };
 pub use framing::{Framing, SealedBlocks, SegmentId, SummarySource};
 pub use geometry::{Geometry, GeometryError};
+#[doc(hidden)]
+pub use io::read_buffer_bytes;
 pub use io::{Engine, Extent, Io, ReadAhead, ReadQueue};
 pub use lock::{Lock, is_locked, lock as lock_file, patiently};
 pub use log::{Consumer, Location, Log, LogStats, OnWriteError};

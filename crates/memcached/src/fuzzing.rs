@@ -5,7 +5,7 @@
 use crate::engine::{Engine, ServerState, Settings};
 use crate::limits::{GET_LINE_BYTES_MAX, OUTPUT_BYTES_MAX};
 use crate::protocol::Ending;
-use crate::store::{Store, StoreOptions};
+use crate::store::{Store, StoreOptions, testing};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Stage {
 
     /// Sends `data` in pieces of `piece` bytes to an empty store; returns all replies.
     fn say(&mut self, data: &[u8], piece: usize) -> (Vec<u8>, Option<Ending>) {
-        self.engine.shared().store.forget_everything();
+        testing::forget_everything(&self.engine.shared().store);
         let mut session = self.engine.shared().session(0);
         let mut replies = Vec::new();
         for piece in data.chunks(piece.max(1)) {

@@ -75,7 +75,7 @@ pub enum Token {
     Sent,
 }
 
-/// What an item has beside its data.
+/// The part of an item beside its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The client's own bits.
@@ -85,22 +85,22 @@ pub struct Header {
     /// The number that was next when the item was written: `flush_all` compares it. It differs from `cas` only where a
     /// client chose the `cas` itself.
     pub created_cas: u64,
-    /// When the item was written, Unix time.
+    /// The second in which the item was written, Unix time.
     pub stored_at: u32,
-    /// When the item expires.
+    /// The second from which on the item is expired.
     pub deadline: Deadline,
     /// Whether it is stale: flag `X`.
     pub freshness: Freshness,
     /// Its win token: flags `W` and `Z`.
     pub token: Token,
-    /// How the client wrote the key.
+    /// The form in which the client wrote the key.
     pub key_form: KeyForm,
 }
 
 /// An item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item<'a> {
-    /// What it has beside its data.
+    /// The part beside its data.
     pub header: Header,
     /// Its value.
     pub data: &'a [u8],

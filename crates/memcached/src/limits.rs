@@ -24,8 +24,8 @@ pub const OPAQUE_BYTES_MAX: usize = 32;
 /// Exptimes up to this many seconds are relative to now; greater ones are Unix time.
 pub const RELATIVE_EXPTIME_MAX: i32 = 60 * 60 * 24 * 30;
 
-/// What memcached adds to key and value before it compares an item with its size limit: the header, and the value's
-/// line end. So this server takes exactly the values that memcached takes.
+/// The bytes that memcached adds to key and value before it compares an item with its size limit: the header, and the
+/// value's line end. So this server takes exactly the values that memcached takes.
 pub const ITEM_OVERHEAD_BYTES: usize = 48 + 8 + 1 + 2;
 /// Bytes that memcached adds for client flags other than 0.
 pub const ITEM_FLAGS_BYTES: usize = 4;
@@ -60,10 +60,10 @@ pub const BUFFER_BYTES_KEPT: usize = 16 << 10;
 /// Most keys of one lookup of the cache, from all connections of a thread.
 pub const KEYS_PER_BATCH: usize = 512;
 
-/// How many keys of a batch are looked up first: the lengths of their values tell how many more find room.
+/// The keys of a batch that are looked up first: the lengths of their values tell how many more find room.
 pub const KEYS_PROBED: usize = 64;
 
-/// How many keys of a client are looked up at once at first, when nothing is known of the lengths of their values.
+/// The keys of a client that are looked up at once at first, when nothing is known of the lengths of their values.
 pub const KEYS_PER_BATCH_FIRST: usize = 128;
 
 /// Keys of reads that one connection looks up in a turn at most, so that other connections have their turn.
@@ -95,7 +95,7 @@ pub const PARTLY_ANSWERED_KEYS_MAX: usize = 64;
 /// Number of locks that order the changes of each key; flushing takes all of them.
 pub const STRIPES: usize = 1024;
 
-/// How many keys' last reads are remembered, for the flags `h` and `l`: 8 bytes each.
+/// The number of keys whose last reads are remembered, for the flags `h` and `l`: 8 bytes each.
 pub const READS_REMEMBERED: usize = 1 << 17;
 
 /// Numbers (cas) that are reserved at once: the file that records it is written once for as many changes.
@@ -150,7 +150,3 @@ pub const PARTITION_MEMORY_SEGMENTS_MIN: u64 = 8;
 
 /// Most lists of all items under way at the same time: each has a copy of a part of the items, up to 64 MiB.
 pub const DUMPS_MAX: usize = 4;
-
-/// How often in a row a change waits for its key to be read from the device, where other clients change keys of its
-/// stripe meanwhile. After that the key is read once under the stripe's lock.
-pub const FETCHES_MAX: usize = 16;

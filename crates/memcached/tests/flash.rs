@@ -198,6 +198,49 @@ fn replies_keep_their_order_while_others_are_served() {
     server.stop().unwrap();
 }
 
+/// Clients of both threads count the same items, which are on the device, in the same order and at the same time.
+#[test]
+fn no_change_of_an_item_on_the_device_is_lost() {
+    const COUNTERS: usize = 300;
+    const CLIENTS: u64 = 6;
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path());
+    let address = server.address();
+    let requests: String = (0..COUNTERS).map(|i| format!("incr counter-{i} 1\r\n")).collect();
+    let count = || -> Vec<Option<u64>> {
+        let mut client = Client::new(address);
+        client.send(&requests);
+        (0..COUNTERS).map(|_| client.line().trim().parse().ok()).collect()
+    };
+    for round in 0..4 {
+        let mut client = Client::new(address);
+        for i in 0..COUNTERS {
+            client.send(&format!("set counter-{i} 0 0 4\r\n1000\r\n"));
+            assert_eq!(client.line(), "STORED\r\n");
+        }
+        // These items take the others' place in RAM.
+        fill(address, &format!("round{round}"), 12_000);
+        let told: Vec<Vec<Option<u64>>> = std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(count)).collect();
+            clients.into_iter().map(|client| client.join().unwrap()).collect()
+        });
+        let mut found = 0;
+        for i in 0..COUNTERS {
+            let mut numbers: Vec<Option<u64>> = told.iter().map(|numbers| numbers[i]).collect();
+            // An item may have been lost, for all.
+            if numbers.iter().any(Option::is_some) {
+                numbers.sort_unstable();
+                assert!(numbers.iter().copied().eq((1_001..1_001 + CLIENTS).map(Some)), "{i}: {numbers:?}");
+                found += 1;
+            }
+        }
+        assert!(found * 10 > COUNTERS * 9, "{found} of {COUNTERS} were found");
+    }
+    let from_flash = statistic(address, "granary", "hits_flash");
+    assert!(from_flash > COUNTERS as u64, "{from_flash} hits on flash");
+    server.stop().unwrap();
+}
+
 fn gets(keys: std::ops::Range<usize>) -> String {
     keys.map(|i| format!("get item-{i}\r\n")).collect()
 }

@@ -3,7 +3,6 @@
 mod blocking;
 mod by_block;
 mod helpers;
-#[cfg(feature = "async")]
 mod in_memory;
 mod io;
 mod parallel;
@@ -13,6 +12,8 @@ pub(crate) use blocking::get_many;
 pub(crate) use by_block::{Usable, or_by_block, read_by_block};
 pub(crate) use helpers::Working;
 pub use helpers::{Helpers, Team};
+pub use in_memory::MemoryLookups;
+pub(crate) use in_memory::get_in_memory;
 #[cfg(feature = "async")]
 pub(crate) use in_memory::get_many_in_memory;
 pub use io::Io;

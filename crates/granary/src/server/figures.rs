@@ -50,6 +50,7 @@ const FIGURES: &[(&str, &str, Kind, &str)] = &[
         "Items not kept because they are too long for flash",
     ),
     ("granary.hits_memory", "hits_memory", Counter, "Items found in the RAM tier"),
+    ("granary.hits_block", "hits_block", Counter, "Items found in blocks of the RAM tier"),
     ("granary.hits_buffer", "hits_buffer", Counter, "Items found in a write buffer"),
     ("granary.hits_flash", "hits_flash", Counter, "Items found on flash"),
     (
@@ -59,6 +60,7 @@ const FIGURES: &[(&str, &str, Kind, &str)] = &[
         "RAM for items at most; index and write buffers come on top",
     ),
     ("granary.memory_bytes", "ram_memory_bytes", Gauge, "RAM of items alone"),
+    ("granary.block_bytes", "ram_block_bytes", Gauge, "RAM of blocks alone, a part of that of items"),
     ("granary.index_bytes", "ram_index_bytes", Gauge, "RAM of the index alone"),
     ("granary.buffer_bytes", "ram_buffer_bytes", Gauge, "RAM of write buffers alone"),
     ("granary.policy_bytes", "ram_policy_bytes", Gauge, "RAM of the admission policy alone"),

@@ -1,11 +1,10 @@
 //! Reads through io_uring, on the calling thread: the ring, and what one call reads and waits for. Reads
 //! that nobody waits for are in `read_queue.rs`, the buffers in `arena.rs`.
 
-use super::arena;
+use super::arena::{self, ReadArena};
 use super::extent::{Engine, Extent};
 use super::frames::{Frames, bytes_each};
 use super::read_in_flight::{ByDescriptor, ReadInFlight};
-use crate::buffer::AlignedBuffer;
 use crate::limits::{READ_BYTES_MAX, READ_DEPTH};
 use io_uring::{IoUring, opcode, squeue, types::Fd};
 use std::io;
@@ -23,7 +22,7 @@ pub(super) struct Refused {
 pub(super) struct Ring {
     ring: IoUring,
     /// The frames side by side; `None` between the calls of a ring that borrows them.
-    arena: Option<AlignedBuffer>,
+    arena: Option<ReadArena>,
     frame_bytes: usize,
     /// The kernel holds the arena, which makes reads cheaper.
     is_registered: bool,
@@ -66,7 +65,7 @@ impl Ring {
     pub(super) fn with_registered_buffers(read_bytes_max: usize) -> io::Result<Self> {
         let mut this = Self::new()?;
         this.frame_bytes = bytes_each(read_bytes_max);
-        let arena = this.arena.insert(AlignedBuffer::zeroed(this.frame_bytes * READ_DEPTH));
+        let arena = this.arena.insert(ReadArena::zeroed(this.frame_bytes * READ_DEPTH));
         let len = arena.len();
         let iovec = libc::iovec { iov_base: arena.part_start(0, len).cast(), iov_len: len };
         // SAFETY: the memory is mapped now. The kernel holds on to its pages while it is registered, and reads go to

@@ -5,10 +5,10 @@ use crate::limits::OPAQUE_BYTES_MAX;
 use crate::protocol::{LONG_OPAQUE, Meta, opaque_fits, reply};
 use crate::store::{Change, ChangeContext, Lookup, Store};
 
-/// What a reply shows beside the item itself.
+/// The figures that a reply shows beside the item itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
-    /// When the item was last read; `None`: not since it was written.
+    /// The second in which the item was last read; `None`: not since it was written.
     pub last_read: Option<u32>,
     /// The current second.
     pub now: u32,

@@ -1,4 +1,4 @@
-//! What requests do to an item: pure functions of the item that is there, which return what becomes of it.
+//! The effects of requests on an item: pure functions of the item that is there, which return the change to make.
 
 mod arithmetic;
 mod dump;

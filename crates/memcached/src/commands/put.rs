@@ -4,7 +4,7 @@ use crate::item::{Deadline, Freshness, Header, Item};
 use crate::protocol::{KeyForm, Mode, Put};
 use crate::store::{Change, ChangeContext, Lookup, Store};
 
-/// What became of an item to store.
+/// The outcome of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreOutcome {
     /// The item is stored.
@@ -19,10 +19,10 @@ pub enum StoreOutcome {
     NoRoom,
 }
 
-/// What the meta command adds to an item to store, and the item size limit.
+/// The terms that a meta command adds to a store, and the item size limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// How the client wrote the key.
+    /// The form in which the client wrote the key.
     pub key_form: KeyForm,
     /// Flag `I`: an item with an older number than the one there is stored all the same, as stale.
     pub invalidate: bool,
@@ -32,7 +32,7 @@ pub struct Terms {
     pub item_bytes_max: usize,
 }
 
-/// How the `cas` number asked for compares with that of the item there.
+/// The comparison of the `cas` number asked for with that of the item there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Compared {
     NotAsked,

@@ -1,15 +1,15 @@
-//! What one request does to one key, and how it is counted.
+//! Changes of one key, and their counters. One that fails with [`OnFlash`] has changed, counted and answered nothing.
 
 use super::Engine;
 use crate::commands::{self, Shown, StoreOutcome, Terms};
 use crate::counters::Counters;
 use crate::item::{Deadline, Header, Item};
 use crate::protocol::{Direction, Exptime, KeyForm, Meta, MetaFlags, Mode, Put, Reply, WithCas, reply};
-use crate::store::{Change, ChangeContext, Lookup, NoRoom};
+use crate::store::{Change, ChangeContext, Lookup, NoRoom, OnFlash};
 use granary_cache::Key;
 
 impl Engine {
-    pub(super) fn put(&mut self, put: &Put<'_>, now: u32) -> StoreOutcome {
+    pub(super) fn put(&mut self, put: &Put<'_>, now: u32) -> Result<StoreOutcome, OnFlash> {
         let Engine { shared, context, .. } = self;
         let store = &shared.store;
         let terms = Terms {
@@ -21,32 +21,39 @@ impl Engine {
         let stored = store
             .change(context, store.key(&put.key), now, |lookup, change_context| {
                 commands::put(put, &terms, lookup, change_context)
-            })
+            })?
             .map_or(StoreOutcome::NoRoom, |(stored, _)| stored);
         count_put(self.counters(), put.mode, stored);
-        stored
+        Ok(stored)
     }
 
-    pub(super) fn meta_set(&mut self, put: &Put<'_>, flags: &MetaFlags<'_>, now: u32, out: &mut Vec<u8>) {
+    pub(super) fn meta_set(
+        &mut self,
+        put: &Put<'_>,
+        flags: &MetaFlags<'_>,
+        now: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<(), OnFlash> {
         let Engine { shared, context, .. } = self;
         let (store, limit, begin) = (&shared.store, shared.store.item_bytes_max(), out.len());
         let stored = store.change(context, store.key(&put.key), now, |lookup, change_context| {
             commands::meta_set(put, flags, limit, lookup, change_context, out)
-        });
+        })?;
         let stored = stored.unwrap_or_else(|NoRoom| {
             out.truncate(begin);
             reply::line(out, reply::NO_ROOM);
             StoreOutcome::NoRoom
         });
         count_put(self.counters(), put.mode, stored);
+        Ok(())
     }
 
-    pub(super) fn delete(&mut self, key: &[u8], now: u32) -> bool {
+    pub(super) fn delete(&mut self, key: &[u8], now: u32) -> Result<bool, OnFlash> {
         let Engine { shared, context, .. } = self;
         let delete = |lookup: Lookup<'_>, _: &mut ChangeContext<'_>| {
             (Change::Remove, matches!(lookup, Lookup::Hit(_)))
         };
-        shared.store.change(context, shared.store.key(key), now, delete).unwrap_or(true)
+        Ok(shared.store.change(context, shared.store.key(key), now, delete)?.unwrap_or(true))
     }
 
     pub(super) fn arithmetic(
@@ -57,18 +64,22 @@ impl Engine {
         reply: Reply,
         now: u32,
         out: &mut Vec<u8>,
-    ) {
+    ) -> Result<(), OnFlash> {
         let Engine { shared, context, .. } = self;
-        let counted = shared.store.change(context, shared.store.key(key), now, |lookup, change_context| {
-            let Lookup::Hit(item) = lookup else { return (Change::Leave, None) };
-            match commands::count(item, direction, delta, change_context) {
-                Ok((change, value)) => (change, Some(Ok(value))),
-                Err(error) => (Change::Leave, Some(Err(error))),
-            }
-        });
+        let counted =
+            shared.store.change(context, shared.store.key(key), now, |lookup, change_context| {
+                let Lookup::Hit(item) = lookup else { return (Change::Leave, None) };
+                match commands::count(item, direction, delta, change_context) {
+                    Ok((change, value)) => (change, Some(Ok(value))),
+                    Err(error) => (Change::Leave, Some(Err(error))),
+                }
+            })?;
         let counted = match counted {
             Ok(counted) => counted,
-            Err(NoRoom) => return reply::answer(out, reply, reply::NO_ROOM_TO_COUNT),
+            Err(NoRoom) => {
+                reply::answer(out, reply, reply::NO_ROOM_TO_COUNT);
+                return Ok(());
+            }
         };
         match counted {
             None => reply::answer(out, reply, "NOT_FOUND"),
@@ -78,6 +89,7 @@ impl Engine {
         if !matches!(counted, Some(Err(_))) {
             count_arithmetic(self.counters(), direction, counted.is_some());
         }
+        Ok(())
     }
 
     /// Gives an item a new end, and shows it to `show`.
@@ -87,7 +99,7 @@ impl Engine {
         exptime: Exptime,
         now: u32,
         show: impl FnOnce(Item<'_>) -> R,
-    ) -> Result<Option<R>, NoRoom> {
+    ) -> Result<Result<Option<R>, NoRoom>, OnFlash> {
         let Engine { shared, context, .. } = self;
         let deadline = Deadline::of(exptime, now);
         let shown = shared.store.change(context, key, now, |lookup, _| {
@@ -99,6 +111,7 @@ impl Engine {
             let change = if header == item.header { Change::Leave } else { Change::Mark(header) };
             (change, Some(show(item)))
         })?;
+        let Ok(shown) = shown else { return Ok(Err(NoRoom)) };
         let counters = self.counters();
         counters.cmd_touch.add(1);
         match shown {
@@ -108,7 +121,7 @@ impl Engine {
             }
             None => counters.touch_misses.add(1),
         }
-        Ok(shown)
+        Ok(Ok(shown))
     }
 
     pub(super) fn get_and_touch(
@@ -118,24 +131,24 @@ impl Engine {
         exptime: Exptime,
         now: u32,
         out: &mut Vec<u8>,
-    ) -> Result<(), NoRoom> {
+    ) -> Result<Result<(), NoRoom>, OnFlash> {
         let begin = out.len();
         let touched = self.touch(self.shared.store.key(key), exptime, now, |item| {
             let cas = (with_cas == WithCas::Yes).then_some(item.header.cas);
             reply::value(out, key, item.header.flags, cas, item.data);
-        });
-        if touched.is_err() {
+        })?;
+        let Ok(found) = touched else {
             out.truncate(begin);
-        }
-        let found = touched?;
+            return Ok(Err(NoRoom));
+        };
         let counters = self.counters();
         counters.cmd_get.add(1);
         counters.get_hits.add(u64::from(found.is_some()));
         counters.get_misses.add(u64::from(found.is_none()));
-        Ok(())
+        Ok(Ok(()))
     }
 
-    pub(super) fn meta_get(&mut self, meta: &Meta<'_>, now: u32, out: &mut Vec<u8>) {
+    pub(super) fn meta_get(&mut self, meta: &Meta<'_>, now: u32, out: &mut Vec<u8>) -> Result<(), OnFlash> {
         let key = self.shared.store.key(&meta.key);
         let Engine { shared, context, .. } = self;
         let (last_read, begin) = (shared.store.last_read(key), out.len());
@@ -146,10 +159,11 @@ impl Engine {
                 Lookup::Hit(_) => None,
             };
             (change, (found, why))
-        });
+        })?;
         let Ok((found, why)) = shown else {
             out.truncate(begin);
-            return reply::line(out, reply::NO_ROOM);
+            reply::line(out, reply::NO_ROOM);
+            return Ok(());
         };
         let counters = self.counters();
         counters.cmd_get.add(1);
@@ -164,19 +178,27 @@ impl Engine {
         if found && !meta.flags.unnoticed {
             self.shared.store.note_read(key, now);
         }
+        Ok(())
     }
 
-    pub(super) fn meta_delete(&mut self, meta: &Meta<'_>, now: u32, out: &mut Vec<u8>) {
+    pub(super) fn meta_delete(
+        &mut self,
+        meta: &Meta<'_>,
+        now: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<(), OnFlash> {
         let Engine { shared, context, .. } = self;
         let (key, begin) = (shared.store.key(&meta.key), out.len());
         let deleted = shared.store.change(context, key, now, |lookup, change_context| {
             commands::meta_delete(meta, lookup, change_context, out)
-        });
+        })?;
         let Ok(found) = deleted else {
             out.truncate(begin);
-            return reply::line(out, reply::NO_ROOM);
+            reply::line(out, reply::NO_ROOM);
+            return Ok(());
         };
         count_delete(self.counters(), found);
+        Ok(())
     }
 
     pub(super) fn meta_arithmetic(
@@ -185,22 +207,24 @@ impl Engine {
         direction: Direction,
         now: u32,
         out: &mut Vec<u8>,
-    ) {
+    ) -> Result<(), OnFlash> {
         let Engine { shared, context, .. } = self;
         let (key, begin) = (shared.store.key(&meta.key), out.len());
         let counted = shared.store.change(context, key, now, |lookup, change_context| {
             commands::meta_arithmetic(meta, direction, lookup, change_context, out)
-        });
+        })?;
         let Ok(found) = counted else {
             out.truncate(begin);
-            return reply::line(out, reply::NO_ROOM_TO_COUNT);
+            reply::line(out, reply::NO_ROOM_TO_COUNT);
+            return Ok(());
         };
         if let Some(found) = found {
             count_arithmetic(self.counters(), direction, found);
         }
+        Ok(())
     }
 
-    pub(super) fn debug(&mut self, key: &[u8], now: u32, out: &mut Vec<u8>) {
+    pub(super) fn debug(&mut self, key: &[u8], now: u32, out: &mut Vec<u8>) -> Result<(), OnFlash> {
         let Engine { shared, context, .. } = self;
         let hashed = shared.store.key(key);
         let last_read = shared.store.last_read(hashed);
@@ -210,9 +234,10 @@ impl Engine {
                 Lookup::Miss(_) => reply::line(out, "EN"),
             }
             (Change::Leave, ())
-        });
+        })?;
         debug_assert!(shown.is_ok(), "nothing is stored");
         self.counters().cmd_meta.add(1);
+        Ok(())
     }
 }
 

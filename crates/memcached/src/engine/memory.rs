@@ -14,7 +14,10 @@ pub struct ProcessMemory {
     pub program: u64,
     /// Of that, private memory: the allocator's, and the threads' stacks.
     pub own: u64,
-    /// What the allocator says of the private memory; `None`: the program gave no way to ask it.
+    /// The buffers of the reads that go through rings, of the whole process. They lie in the allocator's memory, and are
+    /// resident as far as they were read into.
+    pub read_buffers: u64,
+    /// The allocator's figures of the private memory; `None`: the program gave no way to ask it.
     pub allocator: Option<AllocatorSizes>,
 }
 
@@ -32,14 +35,16 @@ impl ProcessMemory {
     pub fn now(allocator: Option<fn() -> AllocatorSizes>) -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let of_kernel = parse(&status);
-        Self { allocator: allocator.map(|sizes| sizes()), ..of_kernel }
+        let read_buffers = granary_cache::read_buffer_bytes();
+        Self { allocator: allocator.map(|sizes| sizes()), read_buffers, ..of_kernel }
     }
 
-    /// Memory that the allocator has given out beside what the cache counts: connections, buffers of reads, journals,
-    /// tables of the program.
+    /// Memory that the allocator has given out and nothing else here counts: connections, journals, workspaces of
+    /// lookups, tables of the program, and what is not memcached's, such as dictionaries and queries.
     pub fn allocated_other(&self, sizes: AllocatorSizes, cache: &Stats) -> u64 {
         let outside = (cache.memory_bytes + cache.buffer_bytes).saturating_sub(self.shared);
-        let counted = cache.index_bytes + cache.policy_bytes + cache.codec_bytes + outside;
+        let counted =
+            cache.index_bytes + cache.policy_bytes + cache.codec_bytes + self.read_buffers + outside;
         sizes.allocated.saturating_sub(counted)
     }
 }

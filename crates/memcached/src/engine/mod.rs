@@ -3,7 +3,9 @@
 mod changing;
 mod connections;
 mod dumping;
+mod input;
 mod memory;
+mod parked;
 mod pending;
 mod pieces;
 mod reading;
@@ -38,7 +40,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// What all threads share.
+/// The state that all threads share.
 pub struct ServerState {
     /// The items.
     pub store: Store,
@@ -46,13 +48,13 @@ pub struct ServerState {
     pub users: Option<Users>,
     /// The counters of each thread.
     pub counters: Vec<Counters>,
-    /// How many connections there are now.
+    /// The number of connections now.
     pub connections: AtomicUsize,
     /// The list of these connections.
     pub peers: Connections,
     /// Connections turned away.
     pub rejected: AtomicU64,
-    /// How often accepting paused after an error, such as want of file descriptors.
+    /// The number of pauses of accepting after an error, such as want of file descriptors.
     pub accept_failures: AtomicU64,
     /// Microseconds of these pauses.
     pub accept_pause_us: AtomicU64,
@@ -60,9 +62,9 @@ pub struct ServerState {
     reset_base: Mutex<ResetBase>,
     /// Lists of all items that are under way.
     pub dumps: Dumps,
-    /// What `stats settings` shows.
+    /// The options that `stats settings` shows.
     pub settings: Settings,
-    /// When the server started.
+    /// The start of the server.
     pub started: Instant,
 }
 
@@ -101,10 +103,10 @@ pub struct Engine {
     /// Values on their way from the cache to replies.
     values: Vec<u8>,
     pending: PendingReads,
-    /// How many keys' values are expected to find room in one lookup of the cache, at most [`KEYS_PROBED`].
+    /// The number of keys whose values are expected to find room in one lookup of the cache, at most [`KEYS_PROBED`].
     keys_fit: usize,
     hurries: bool,
-    /// How long a change waits for write buffers at most.
+    /// The longest wait of a change for write buffers.
     write_stall_max: Duration,
 }
 
@@ -118,7 +120,7 @@ impl Engine {
         Self { shared, thread, context, values, pending, keys_fit, hurries: false, write_stall_max }
     }
 
-    /// What all threads share.
+    /// The state that all threads share.
     pub fn shared(&self) -> &Arc<ServerState> {
         &self.shared
     }

@@ -1,13 +1,13 @@
 //! Reads of sessions that wait for the device: keeps what was found of their keys until they are answered, in order.
 
-use super::pieces::{KeptPieces, Piece};
-use super::session::{Cursor, Input};
+use super::input::{Cursor, Input};
+use super::pieces::{ParkedPieces, Piece};
 use crate::item::{Header, Item};
 use crate::limits::{BUFFER_BYTES_KEPT, PARTLY_ANSWERED_KEYS_MAX, PENDING_BYTES_MAX, PENDING_READS_MAX};
 use crate::store::{Lookup, MissReason};
 use std::ops::Range;
 
-/// What was found of a key.
+/// The state of the lookup of a key.
 #[derive(Debug)]
 pub(super) enum ReadState {
     /// The item's header, and where its data lies in the separate buffer of values.
@@ -44,11 +44,11 @@ pub(super) struct PendingRead {
     /// Of each key, in the order of the input.
     found: Vec<ReadState>,
     values: Vec<u8>,
-    /// How many of the keys were answered.
+    /// The number of keys that were answered.
     answered: usize,
     queue: Queue,
     /// The requests that the keys belong to.
-    pieces: KeptPieces,
+    pieces: ParkedPieces,
 }
 
 /// The position of a [`PendingRead`] among those of its session.
@@ -62,7 +62,7 @@ pub(super) enum Queue {
 }
 
 impl PendingRead {
-    /// What was found of the next keys that can be answered, and where their values lie.
+    /// The results of the next keys that can be answered, and the buffer of their values.
     pub fn ready(&self) -> (&[ReadState], &[u8]) {
         if self.left > 0 && self.found.len() > PARTLY_ANSWERED_KEYS_MAX {
             return (&[], &self.values);
@@ -175,8 +175,8 @@ impl PendingReads {
         pending.answered == pending.found.len()
     }
 
-    /// How many values fit a read at the front of the queue, estimated from the one that found no room here after
-    /// `given` more keys; and whether the values found by this read take half of its room or less.
+    /// The number of values that fit a read at the front of the queue, estimated from the one that found no room here
+    /// after `given` more keys; and whether the values found by this read take half of its room or less.
     pub fn fitting(&self, id: u32, given: usize) -> (usize, bool) {
         let PendingRead { answered, queue, values, .. } = &self.all[id as usize];
         let room = bytes_max(*queue, 1);
@@ -204,7 +204,7 @@ impl PendingReads {
         let pending = &mut self.all[id as usize];
         (pending.owner, pending.answered) = (None, 0);
         (pending.found, pending.values) = (Vec::new(), Vec::new());
-        pending.pieces = KeptPieces::default();
+        pending.pieces = ParkedPieces::default();
         if pending.left == 0 {
             self.free.push(id);
         }

@@ -1,10 +1,10 @@
 //! Cuts reads into the parts of their replies, once: reads that wait for the device are kept as positions in the input.
 
-use super::session::{Cursor, Input, may_be_read};
+use super::input::{Cursor, Input, may_be_read};
+use super::parked::{InRequest, ParkedText, bytes_at, place_of};
 use crate::commands;
 use crate::protocol::{Meta, MetaFlags, Request, Step, WithCas, keys_from};
 use std::borrow::Cow;
-use std::ops::Range;
 
 /// A part of a reply.
 #[derive(Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub(super) enum Part<'a> {
 #[derive(Debug, PartialEq)]
 pub(super) struct Piece<'a> {
     pub at: usize,
-    /// Where the key of this part begins among the keys of the request.
+    /// The beginning of this part's key among the keys of the request.
     pub resume: usize,
     pub part: Part<'a>,
 }
@@ -75,63 +75,43 @@ pub(super) fn gather<'a>(
     }
 }
 
-/// A range of bytes, counted from the beginning of the request.
-type InRequest = Range<u32>;
-
 /// The pieces of reads that wait for the device. Their bytes stay in the input, which only grows behind them.
 #[derive(Debug, Default)]
-pub(super) struct KeptPieces {
-    pieces: Vec<KeptPiece>,
-    /// How many of the pieces were given.
+pub(super) struct ParkedPieces {
+    pieces: Vec<ParkedPiece>,
+    /// The number of pieces that were given.
     given: usize,
-    /// Where the input continues behind them, in bytes since the session began.
+    /// The end of the pieces in the input, in bytes since the session began.
     end: u64,
-    /// Where the keys continue in the request that begins at `end`.
+    /// The next key in the request that begins at `end`.
     end_resume: usize,
 }
 
 /// A piece that does not borrow the input.
 #[derive(Debug)]
-struct KeptPiece {
-    /// Where the request begins, in bytes since the session began.
+struct ParkedPiece {
+    /// The beginning of the request, in bytes since the session began.
     at: u64,
     resume: u32,
-    part: KeptPart,
+    part: ParkedPart,
 }
 
 #[derive(Debug)]
-enum KeptPart {
+enum ParkedPart {
     Key { key: InRequest, with_cas: WithCas },
     End,
-    Meta(Box<KeptMeta>),
+    Meta(Box<ParkedMeta>),
 }
 
 #[derive(Debug)]
-struct KeptMeta {
-    key: KeptKey,
+struct ParkedMeta {
+    key: ParkedText,
     /// The flags with empty text.
     flags: MetaFlags<'static>,
-    text: InRequest,
+    text: ParkedText,
 }
 
-#[derive(Debug)]
-enum KeptKey {
-    AsSent(InRequest),
-    Decoded(Box<[u8]>),
-}
-
-/// Where `part`, a part of the slice `whole`, begins and ends in it.
-fn place_of(part: &[u8], whole: &[u8]) -> InRequest {
-    let begin = part.as_ptr() as usize - whole.as_ptr() as usize;
-    begin as u32..(begin + part.len()) as u32
-}
-
-fn bytes_at(request: &[u8], place: &InRequest) -> Range<usize> {
-    debug_assert!(place.end as usize <= request.len());
-    place.start as usize..place.end as usize
-}
-
-impl KeptPieces {
+impl ParkedPieces {
     /// Keeps pieces that were gathered from an input, up to this cursor.
     pub fn keep(&mut self, input: &Input, pieces: &[Piece<'_>], end: Cursor) {
         let rest = input.rest();
@@ -139,22 +119,16 @@ impl KeptPieces {
             let request = &rest[*at..];
             let part = match part {
                 Part::Key { key, with_cas } => {
-                    KeptPart::Key { key: place_of(key, request), with_cas: *with_cas }
+                    ParkedPart::Key { key: place_of(key, request), with_cas: *with_cas }
                 }
-                Part::End => KeptPart::End,
-                Part::Meta(meta) => KeptPart::Meta(Box::new(KeptMeta {
-                    key: match &meta.key {
-                        Cow::Borrowed(key) => KeptKey::AsSent(place_of(key, request)),
-                        Cow::Owned(key) => KeptKey::Decoded(key.as_slice().into()),
-                    },
+                Part::End => ParkedPart::End,
+                Part::Meta(meta) => ParkedPart::Meta(Box::new(ParkedMeta {
+                    key: ParkedText::new(&meta.key, request),
                     flags: meta.flags.with_text(b""),
-                    text: match meta.flags.text {
-                        [] => 0..0,
-                        text => place_of(text, request),
-                    },
+                    text: ParkedText::new(meta.flags.text, request),
                 })),
             };
-            KeptPiece { at: input.position() + *at as u64, resume: *resume as u32, part }
+            ParkedPiece { at: input.position() + *at as u64, resume: *resume as u32, part }
         });
         self.pieces.extend(kept);
         (self.end, self.end_resume) = (input.position() + end.len as u64, end.resume);
@@ -166,7 +140,7 @@ impl KeptPieces {
         // The end of a reply goes with the last of its keys.
         let mut left = keys;
         let count = rest.iter().position(|piece| match piece.part {
-            KeptPart::End => false,
+            ParkedPart::End => false,
             _ if left == 0 => true,
             _ => {
                 left -= 1;
@@ -179,22 +153,19 @@ impl KeptPieces {
             let at = from(piece.at);
             let request = &input.rest()[at..];
             let part = match &piece.part {
-                KeptPart::Key { key, with_cas } => {
-                    Part::Key { key: &request[bytes_at(request, key)], with_cas: *with_cas }
+                ParkedPart::Key { key, with_cas } => {
+                    Part::Key { key: bytes_at(request, key), with_cas: *with_cas }
                 }
-                KeptPart::End => Part::End,
-                KeptPart::Meta(meta) => Part::Meta(Box::new(Meta {
-                    key: Cow::Borrowed(match &meta.key {
-                        KeptKey::AsSent(key) => &request[bytes_at(request, key)],
-                        KeptKey::Decoded(key) => key,
-                    }),
-                    flags: meta.flags.with_text(&request[bytes_at(request, &meta.text)]),
+                ParkedPart::End => Part::End,
+                ParkedPart::Meta(meta) => Part::Meta(Box::new(Meta {
+                    key: Cow::Borrowed(meta.key.bytes(request)),
+                    flags: meta.flags.with_text(meta.text.bytes(request)),
                 })),
             };
             Piece { at, resume: piece.resume as usize, part }
         });
         let end = match rest.get(next.len()) {
-            Some(KeptPiece { at, resume, .. }) => {
+            Some(ParkedPiece { at, resume, .. }) => {
                 let is_begun = next.last().is_some_and(|last| last.at == *at);
                 Cursor { len: from(*at), resume: if is_begun { *resume as usize } else { 0 } }
             }
@@ -242,7 +213,7 @@ mod tests {
             session.receive(b"get before\r\n");
             session.receive(text.as_bytes());
             session.advance_past_reads(Cursor { len: 12, resume: 0 });
-            let mut kept = KeptPieces::default();
+            let mut kept = ParkedPieces::default();
             let (mut pieces, mut keys) = (Vec::new(), 0);
             let keys_max = random.usize(1..30);
             let end = gather(&session.input, Cursor::default(), keys_max, &mut pieces);

@@ -3,18 +3,19 @@
 //! reads that it asks for meanwhile are begun, and wait behind them. Each request is parsed once (`pieces.rs`).
 
 use super::Engine;
+use super::input::{Cursor, Input, may_be_read};
 use super::pending::{Queue, ReadState};
 use super::pieces::{Part, Piece, gather};
-use super::session::{Cursor, Input, Output, Session, may_be_read};
+use super::session::{Output, Session};
 use crate::commands::{self, Shown};
 use crate::item::Item;
 use crate::limits::{BATCH_BYTES_MAX, KEYS_PER_BATCH, KEYS_PROBED};
 use crate::protocol::{WithCas, reply};
-use crate::store::{KeyVersion, Lookup};
+use crate::store::{Fetch, Lookup};
 use granary_cache::Key;
 use std::ops::Range;
 
-/// What was found of keys.
+/// The results of the lookups of some keys.
 struct Lookups<'a> {
     keys: &'a [Key<'a>],
     found: &'a [ReadState],
@@ -42,13 +43,13 @@ impl SessionReads {
     }
 }
 
-/// What one session asks for: parts of what all do.
+/// The reads of one session: parts of those of all.
 struct ReadRequest {
     session: usize,
     pieces: Range<usize>,
     keys: Range<usize>,
     cursor: Cursor,
-    /// Where it waits, if it does.
+    /// The place at which it waits, if it does.
     pending: Option<u32>,
     /// Whether all of it was answered at once.
     is_answered: bool,
@@ -201,8 +202,8 @@ impl Engine {
                 if found.is_empty() {
                     break;
                 }
-                if let Some(key) = session.fetching.take() {
-                    self.fetched(session, id, key, now);
+                if let Some(fetch) = session.fetching.take() {
+                    self.complete_fetch(session, id, fetch, now);
                     continue;
                 }
                 let Session { input, output, .. } = session;
@@ -239,19 +240,19 @@ impl Engine {
     }
 
     /// Carries out a request whose key has come from the device.
-    fn fetched(&mut self, session: &mut Session, id: u32, key: KeyVersion, now: u32) {
-        let Engine { shared, context, pending, .. } = self;
-        let (found, values) = pending.get(id).ready();
+    fn complete_fetch(&mut self, session: &mut Session, id: u32, fetch: Fetch, now: u32) {
+        let (found, values) = self.pending.get(id).ready();
         match found {
             [ReadState::Hit(header, data)] => {
                 let item = Item { header: *header, data: &values[data.clone()] };
-                shared.store.give_fetched(context, key, Lookup::Hit(item));
+                fetch.complete(Lookup::Hit(item));
             }
-            [ReadState::Miss(why)] => shared.store.give_fetched(context, key, Lookup::Miss(*why)),
+            [ReadState::Miss(why)] => fetch.complete(Lookup::Miss(*why)),
             // It found no room, which the only one always does.
             _ => {}
         }
-        pending.close(id);
+        session.fetched = Some(fetch);
+        self.pending.close(id);
         session.pending.pop_front();
         self.step(session, now);
     }

@@ -2,121 +2,16 @@
 
 use super::connections::{Doing, Peer};
 use super::dumping::Dump;
+use super::input::{Cursor, Input};
 use crate::limits::{
-    BUFFER_BYTES_KEPT, FETCHES_MAX, KEYS_PER_BATCH, KEYS_PER_BATCH_FIRST, KEYS_PER_TURN, LINE_BYTES_MAX,
-    OUTPUT_BYTES_MAX, PENDING_READS_MAX, READ_BYTES, STEPS_PER_TURN,
+    BUFFER_BYTES_KEPT, KEYS_PER_BATCH, KEYS_PER_BATCH_FIRST, KEYS_PER_TURN, LINE_BYTES_MAX, OUTPUT_BYTES_MAX,
+    PENDING_READS_MAX, READ_BYTES, STEPS_PER_TURN,
 };
-use crate::protocol::{Access, Decoder, Ending, Request, Step, Taken, WithCas};
-use crate::store::KeyVersion;
-use memchr::memchr;
-use std::cell::Cell;
+use crate::protocol::{Access, Decoder, Ending, Taken};
+use crate::store::Fetch;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// What a client sent and what was not looked at yet.
-#[derive(Debug)]
-pub(super) struct Input {
-    bytes: Vec<u8>,
-    begin: usize,
-    /// How many bytes there were before those.
-    passed: u64,
-    decoder: Decoder,
-    /// Bytes of keys of the request that comes next which were answered already.
-    pub resume: usize,
-    /// A `get` of many keys that was cut into words, and of which some keys are to be looked up later.
-    known: Cell<Option<KnownGet>>,
-    /// A line that has not ended: where it begins, and up to where that is known, in bytes since the session began.
-    unended: Cell<(u64, u64)>,
-}
-
-/// Where the keys of a `get` are.
-#[derive(Clone, Copy, Debug)]
-struct KnownGet {
-    /// Where it begins, in bytes since the session began.
-    at: u64,
-    /// Bytes before its keys, and those of the keys.
-    before: usize,
-    keys: usize,
-    with_cas: WithCas,
-    taken: Taken,
-}
-
-impl Input {
-    /// What the input goes on with.
-    pub fn rest(&self) -> &[u8] {
-        &self.bytes[self.begin..]
-    }
-
-    /// Where the rest begins, in bytes since the session began.
-    pub fn position(&self) -> u64 {
-        self.passed
-    }
-
-    /// The next step.
-    pub fn next(&self) -> Step<'_> {
-        self.next_after(0)
-    }
-
-    /// The step that begins `skip` bytes further on, after steps that were requests without more.
-    pub fn next_after(&self, skip: usize) -> Step<'_> {
-        let rest = &self.rest()[skip..];
-        match self.known.get() {
-            Some(KnownGet { at, before, keys, with_cas, taken }) if at == self.passed + skip as u64 => {
-                Step::Request(Request::Get { keys: &rest[before..before + keys], with_cas }, taken)
-            }
-            _ => self.decoder.next_of(rest, self.line_end(skip)),
-        }
-    }
-
-    /// Where the line ends that begins `skip` bytes further on. What was searched before is not searched again: a client may
-    /// send a long line byte by byte.
-    fn line_end(&self, skip: usize) -> Option<usize> {
-        let (rest, at) = (&self.rest()[skip..], self.passed + skip as u64);
-        let searched = match self.unended.get() {
-            (begin, end) if begin == at => (end - at) as usize,
-            _ => 0,
-        };
-        let found = memchr(b'\n', &rest[searched..]).map(|end| searched + end);
-        if found.is_none() {
-            self.unended.set((at, at + rest.len() as u64));
-        }
-        found
-    }
-
-    /// Remembers the `get` that begins `skip` bytes further on, which is gone on with: a line of many keys is cut into
-    /// words once.
-    pub fn remember_get(&self, skip: usize, keys: &[u8], with_cas: WithCas, taken: Taken) {
-        let before = keys.as_ptr() as usize - self.rest()[skip..].as_ptr() as usize;
-        let at = self.passed + skip as u64;
-        self.known.set(Some(KnownGet { at, before, keys: keys.len(), with_cas, taken }));
-    }
-
-    /// Goes on behind a step.
-    pub fn advance(&mut self, taken: Taken) {
-        self.begin += taken.len;
-        self.passed += taken.len as u64;
-        self.resume = 0;
-        self.decoder.advance(taken);
-    }
-
-    /// Lets the client in.
-    pub fn authenticate(&mut self) {
-        self.decoder.authenticate();
-    }
-}
-
-/// Whether this begins with `get`, `gets`, `bget` or `mg`, or one of a few others.
-pub(super) fn may_be_read(rest: &[u8]) -> bool {
-    matches!(rest, [b'g' | b'b' | b' ', ..] | [b'm', b'g', ..])
-}
-
-/// How far reads reach that an input begins with: bytes of whole requests, and of keys of the next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cursor {
-    pub len: usize,
-    pub resume: usize,
-}
 
 /// Replies that the client has not taken yet.
 #[derive(Debug, Default)]
@@ -149,17 +44,17 @@ pub struct Session {
     pub(super) ending: Option<Ending>,
     /// Bytes that the input must have before it is worth looking at.
     pub(super) wanted: usize,
-    /// What its owner calls it.
+    /// The name that its owner has for it.
     pub(super) number: usize,
-    /// Where the reads that the input begins with wait for the device, in their order: other requests behind
-    /// them are not looked at.
+    /// The places of the reads that the input begins with and that wait for the device, in their order. Other requests
+    /// behind them are not looked at.
     pub(super) pending: VecDeque<u32>,
-    /// How far these reach.
+    /// The end of these in the input.
     begun: Cursor,
-    /// What waits is the key of a change: its place is the only one.
-    pub(super) fetching: Option<KeyVersion>,
-    /// How often in a row the next request waited for its key.
-    fetches: usize,
+    /// The fetch that the next request waits for: its place is the only one of `pending`.
+    pub(super) fetching: Option<Fetch>,
+    /// The fetch that the next request has waited for.
+    pub(super) fetched: Option<Fetch>,
     /// Keys of reads that it may still look up in this turn.
     keys_left: usize,
     /// Requests other than reads that are still carried out in this turn.
@@ -201,9 +96,7 @@ impl Session {
     /// For a client that has just connected.
     pub fn new(item_bytes_max: usize, access: Access, number: usize) -> Self {
         let decoder = Decoder::new(item_bytes_max, access);
-        let (bytes, known) = (Vec::new(), Cell::new(None));
-        let input =
-            Input { bytes, begin: 0, passed: 0, decoder, resume: 0, known, unended: Cell::new((0, 0)) };
+        let input = Input::new(decoder);
         let (pending, begun) = (VecDeque::new(), Cursor::default());
         let output = Output::default();
         Self {
@@ -215,7 +108,7 @@ impl Session {
             pending,
             begun,
             fetching: None,
-            fetches: 0,
+            fetched: None,
             keys_left: KEYS_PER_TURN,
             steps_left: STEPS_PER_TURN,
             has_changed: false,
@@ -245,20 +138,12 @@ impl Session {
 
     /// Whether the line of a request has come, and not its data.
     fn wants_data(&self) -> bool {
-        self.wanted > 0 && self.input.line_end(0).is_some()
+        self.wanted > 0 && self.input.has_line()
     }
 
     /// Takes what the client sent.
     pub fn receive(&mut self, bytes: &[u8]) {
-        let input = &mut self.input;
-        if input.begin > 0 {
-            input.bytes.drain(..input.begin);
-            input.begin = 0;
-        }
-        if input.bytes.capacity() < self.wanted {
-            input.bytes.reserve_exact(self.wanted - input.bytes.len());
-        }
-        input.bytes.extend_from_slice(bytes);
+        self.input.receive(bytes, self.wanted);
     }
 
     /// Its turn begins.
@@ -335,28 +220,18 @@ impl Session {
         self.begun = begun;
     }
 
-    /// Its next request waits for what there is of a key, which comes to a place.
-    pub(super) fn fetch(&mut self, id: u32, key: KeyVersion) {
+    /// Its next request waits for a fetch, whose result comes to a place.
+    pub(super) fn wait_for_fetch(&mut self, id: u32, fetch: Fetch) {
         self.wait_for(id, Cursor { len: 0, resume: self.input.resume });
-        (self.fetching, self.fetches) = (Some(key), self.fetches + 1);
+        self.fetching = Some(fetch);
     }
 
-    /// Whether its next request may wait for its key: not for ever, where others change keys of the stripe all the time.
-    pub(super) fn may_fetch(&self) -> bool {
-        self.fetches < FETCHES_MAX
-    }
-
-    /// Its next request need not wait for its key any more.
-    pub(super) fn has_fetched(&mut self) {
-        self.fetches = 0;
-    }
-
-    /// How far reads were begun.
+    /// The end of the reads that were begun.
     pub(super) fn begun(&self) -> Cursor {
         if self.is_pending() { self.begun } else { Cursor { len: 0, resume: self.input.resume } }
     }
 
-    /// What was not begun of the input.
+    /// The input behind the reads that were begun.
     pub(super) fn not_begun(&self) -> &[u8] {
         &self.input.rest()[self.begun().len..]
     }
@@ -425,16 +300,10 @@ impl Session {
         if output.bytes.is_empty() && output.bytes.capacity() > BUFFER_BYTES_KEPT {
             output.bytes = Vec::new();
         }
-        if input.begin == input.bytes.len() {
-            input.bytes.clear();
-            input.begin = 0;
-            if input.bytes.capacity() > BUFFER_BYTES_KEPT {
-                input.bytes = Vec::new();
-            }
-        }
+        input.tidy();
     }
 
-    /// Why the conversation ends, if it does.
+    /// The reason why the conversation ends, if it does.
     pub fn ending(&self) -> Option<Ending> {
         self.ending
     }
@@ -442,7 +311,6 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pieces::gather;
     use super::*;
     use crate::limits::WRITE_STALL_MILLISECONDS;
 
@@ -472,17 +340,5 @@ mod tests {
             stalled.write_stall.begin(after(WRITE_STALL_MILLISECONDS), longest),
             "the next has its own time"
         );
-    }
-
-    #[test]
-    fn a_line_of_many_keys_is_cut_into_words_once() {
-        let session = session(b"mn\r\nget a bb  ccc\r\nget d\r\n");
-        let mut pieces = Vec::new();
-        let from = Cursor { len: 4, resume: 0 };
-        let cursor = gather(&session.input, from, 2, &mut pieces);
-        assert_eq!(cursor, Cursor { len: 4, resume: 6 });
-        assert!(session.input.known.get().is_some_and(|known| known.at == 4));
-        assert_eq!(session.input.next_after(4), session.input.decoder.next(&session.input.rest()[4..]));
-        assert_eq!(session.input.next(), session.input.decoder.next(session.input.rest()));
     }
 }

@@ -1,4 +1,4 @@
-//! What waits for write buffers while the device takes no write, and what does not.
+//! Requests that wait for write buffers while the device takes no write, and those that do not.
 
 use super::*;
 use crate::store::StoreOptions;
@@ -85,7 +85,7 @@ impl Stalling {
         self.engine.take_completions(1_000);
     }
 
-    /// What the server answers, once it waits for nothing.
+    /// The server's answer, once it waits for nothing.
     fn ask(&mut self, session: &mut Session, request: &str) -> String {
         session.receive(request.as_bytes());
         self.turn(session);
@@ -141,12 +141,14 @@ fn what_stores_waits_for_write_buffers_and_nothing_else_does() {
         asking.receive(request.as_bytes());
         server.turn(&mut asking);
         assert!(asking.is_stalled() && asking.replies().is_empty(), "{request}");
+        let parses = asking.input.parses.get();
         let rest = "get k\r\nmg k v\r\nmn\r\nmg k v\r\nmn\r\nversion\r\nverbosity 1\r\nme none\r\n";
         let others = server.ask(&mut other, rest);
         assert!(others.contains("MN\r\nVERSION ") && others.ends_with("OK\r\nEN\r\n"), "{others}");
         server.gate.open();
         let told = server.ask(&mut asking, "");
         assert!(told.starts_with(reply), "{request}: {told}");
+        assert_eq!(asking.input.parses.get(), parses, "{request} is parsed once");
         assert_eq!(server.ask(&mut filling, ""), "STORED\r\n");
     }
 }

@@ -208,6 +208,7 @@ impl ServerState {
         for (name, value) in [
             ("entries", cache.entries),
             ("hits_memory", cache.hits_memory),
+            ("hits_block", cache.hits_block),
             ("hits_buffer", cache.hits_buffer),
             ("hits_flash", cache.hits_flash),
             ("misses", cache.misses),
@@ -237,6 +238,7 @@ impl ServerState {
             ("index_bytes", cache.index_bytes),
             ("memory_entries", cache.memory_entries),
             ("memory_bytes", cache.memory_bytes),
+            ("block_bytes", cache.block_bytes),
             ("memory_file_bytes", cache.memory_file_bytes),
             ("taken_over", cache.taken_over),
             ("policy_bytes", cache.policy_bytes),
@@ -256,6 +258,7 @@ impl ServerState {
             ("rss_shared_bytes", process.shared),
             ("rss_program_bytes", process.program),
             ("rss_own_bytes", process.own),
+            ("read_buffer_bytes", process.read_buffers),
         ] {
             reply::stat(out, name, value);
         }

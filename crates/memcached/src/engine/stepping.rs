@@ -10,21 +10,20 @@ use super::since_reset::Since;
 use super::stats::Flush;
 use crate::commands::{self, StoreOutcome};
 use crate::protocol::{BAD_EXPTIME, Exptime, OnTooLarge, Request, Step, WithCas, keys_from, reply};
-use crate::store::{Fetching, KeyVersion, NoRoom};
+use crate::store::{Fetch, NoRoom, OnFlash};
 use std::sync::Arc;
 
-/// Where a request leaves its session.
+/// The outcome of an attempt to carry out a request.
 enum StepOutcome {
     Whole,
     /// There is no room for more replies: it goes on with the key that begins here.
     OutputFull(usize),
     LoggedIn,
-    /// What is there of a key comes from the device, to this place: it is carried out then, from the key that begins here
-    /// on.
+    /// A key is read from the device, to this place: it goes on then, with the key that begins here.
     NeedsFetch {
         resume: usize,
         id: u32,
-        key: KeyVersion,
+        fetch: Fetch,
     },
     /// There is no write buffer for what it stores: it goes on later with the key that begins here.
     Stalled(usize),
@@ -40,8 +39,7 @@ impl Engine {
         if !session.may_step() || session.keys_left() == 0 || !session.take_step() {
             return false;
         }
-        let session_number = session.may_fetch().then_some(session.number);
-        let Session { input, output, ending, wanted, dump, peer, write_stall, .. } = session;
+        let Session { input, output, ending, wanted, number, fetched, dump, peer, write_stall, .. } = session;
         *wanted = 0;
         let (request, taken) = match input.next() {
             Step::Incomplete(len) => {
@@ -62,12 +60,24 @@ impl Engine {
         let done = match stores(&request) && self.stall_write(write_stall) {
             true => StepOutcome::Stalled(begin),
             false => {
-                self.carry_out(request, begin, session_number, (output, write_stall), peer.as_ref(), now)
+                self.context.set_fetch(fetched.take());
+                let done =
+                    self.carry_out(&request, begin, *number, (output, write_stall), peer.as_ref(), now);
+                *fetched = self.context.take_fetch();
+                done
             }
         };
         if matches!(done, StepOutcome::Whole | StepOutcome::LoggedIn | StepOutcome::Dump(_)) {
             *write_stall = WriteStall::default();
+            *fetched = None;
         }
+        let parked = match done {
+            StepOutcome::NeedsFetch { .. } | StepOutcome::Stalled(_) | StepOutcome::OutputFull(_) => {
+                input.to_park(&request, taken)
+            }
+            _ => None,
+        };
+        input.park(parked);
         match done {
             StepOutcome::Batched => return false,
             StepOutcome::Stalled(resume) => {
@@ -75,12 +85,9 @@ impl Engine {
                 return false;
             }
             StepOutcome::OutputFull(resume) => input.resume = resume,
-            StepOutcome::NeedsFetch { resume, id, key } => {
-                let is_next_key = std::mem::replace(&mut input.resume, resume) != resume;
-                if is_next_key {
-                    session.has_fetched();
-                }
-                session.fetch(id, key);
+            StepOutcome::NeedsFetch { resume, id, fetch } => {
+                input.resume = resume;
+                session.wait_for_fetch(id, fetch);
                 return false;
             }
             StepOutcome::Whole => input.advance(taken),
@@ -93,39 +100,49 @@ impl Engine {
                 input.authenticate();
             }
         }
-        session.has_fetched();
         true
     }
 
+    /// Carries out a request from the key that begins at `resume` on, and has keys read that are not in RAM.
     fn carry_out(
         &mut self,
-        request: Request<'_>,
-        begin: usize,
-        session_number: Option<usize>,
+        request: &Request<'_>,
+        mut resume: usize,
+        session_number: usize,
         (output, write_stall): (&mut Output, &mut WriteStall),
         peer: Option<&Arc<Peer>>,
         now: u32,
     ) -> StepOutcome {
-        if let Some(key) = changed_key(&request)
-            && let Some((id, key)) = self.fetch(session_number, key, now)
-        {
-            return StepOutcome::NeedsFetch { resume: begin, id, key };
+        loop {
+            match self.try_request(request, &mut resume, (&mut *output, &mut *write_stall), peer, now) {
+                Ok(done) => return done,
+                Err(OnFlash(fetch)) => match self.read(session_number, &fetch, now) {
+                    Some(id) => return StepOutcome::NeedsFetch { resume, id, fetch },
+                    // It was in a write buffer, or has come to RAM.
+                    None => self.context.set_fetch(Some(fetch)),
+                },
+            }
         }
+    }
+
+    /// Carries out a request from the key that begins at `resume` on. `resume` follows the keys that are done.
+    fn try_request(
+        &mut self,
+        request: &Request<'_>,
+        resume: &mut usize,
+        (output, write_stall): (&mut Output, &mut WriteStall),
+        peer: Option<&Arc<Peer>>,
+        now: u32,
+    ) -> Result<StepOutcome, OnFlash> {
         let out = &mut output.bytes;
         match request {
-            Request::Get { .. } => return StepOutcome::Batched,
+            Request::Get { .. } => return Ok(StepOutcome::Batched),
             Request::Gat { keys, with_cas, exptime } => {
-                let keys = keys_from(keys, begin);
-                return self.get_and_touch_many(
-                    keys,
-                    (with_cas, exptime),
-                    session_number,
-                    (output, write_stall),
-                    now,
-                );
+                let terms = (*with_cas, *exptime);
+                return self.get_and_touch_many(keys, terms, resume, (output, write_stall), now);
             }
             Request::Put(put) => {
-                let said = match self.put(&put, now) {
+                let said = match self.put(put, now)? {
                     StoreOutcome::Stored => "STORED",
                     StoreOutcome::Refused => "NOT_STORED",
                     StoreOutcome::Exists => "EXISTS",
@@ -135,77 +152,75 @@ impl Engine {
                 reply::answer(out, put.reply, said);
             }
             Request::Delete { key, reply } => {
-                let found = self.delete(key, now);
+                let found = self.delete(key, now)?;
                 count_delete(self.counters(), found);
-                reply::answer(out, reply, if found { "DELETED" } else { "NOT_FOUND" });
+                reply::answer(out, *reply, if found { "DELETED" } else { "NOT_FOUND" });
             }
             Request::Arithmetic { key, direction, delta, reply } => {
-                self.arithmetic(key, direction, delta, reply, now, out);
+                self.arithmetic(key, *direction, *delta, *reply, now, out)?;
             }
             Request::Touch { key, exptime, reply } => {
-                let said = match self.touch(self.shared.store.key(key), exptime, now, |_| ()) {
+                let said = match self.touch(self.shared.store.key(key), *exptime, now, |_| ())? {
                     Ok(Some(())) => "TOUCHED",
                     Ok(None) => "NOT_FOUND",
                     Err(NoRoom) => reply::NO_ROOM,
                 };
-                reply::answer(out, reply, said);
+                reply::answer(out, *reply, said);
             }
-            Request::MetaGet(meta) => self.meta_get(&meta, now, out),
-            Request::MetaSet(put, flags) => self.meta_set(&put, &flags, now, out),
-            Request::MetaDelete(meta) => self.meta_delete(&meta, now, out),
-            Request::MetaArithmetic(meta, direction) => self.meta_arithmetic(&meta, direction, now, out),
-            Request::MetaDebug(key) => self.debug(&key, now, out),
+            Request::MetaGet(meta) => self.meta_get(meta, now, out)?,
+            Request::MetaSet(put, flags) => self.meta_set(put, flags, now, out)?,
+            Request::MetaDelete(meta) => self.meta_delete(meta, now, out)?,
+            Request::MetaArithmetic(meta, direction) => self.meta_arithmetic(meta, *direction, now, out)?,
+            Request::MetaDebug(key) => self.debug(key, now, out)?,
             Request::TooLarge { key, older, reply } => {
-                self.counters().store_too_large.add(1);
-                if older == OnTooLarge::DropOld {
-                    self.delete(&key, now);
+                if *older == OnTooLarge::DropOld {
+                    self.delete(key, now)?;
                 }
-                reply::answer(out, reply, "SERVER_ERROR object too large for cache");
+                self.counters().store_too_large.add(1);
+                reply::answer(out, *reply, "SERVER_ERROR object too large for cache");
             }
-            Request::Flush { delay, reply } => reply::answer(out, reply, self.flush(delay, now)),
-            Request::Dump(form) => match self.shared.dumps.begin(form) {
-                Some(dump) => return StepOutcome::Dump(dump),
+            Request::Flush { delay, reply } => reply::answer(out, *reply, self.flush(*delay, now)),
+            Request::Dump(form) => match self.shared.dumps.begin(*form) {
+                Some(dump) => return Ok(StepOutcome::Dump(dump)),
                 None => reply::line(out, "BUSY currently processing crawler request"),
             },
-            Request::Stats(group) => self.shared.stats(group, Since::Reset, peer, now, out),
+            Request::Stats(group) => self.shared.stats(*group, Since::Reset, peer, now, out),
             Request::ResetStats => {
                 self.shared.reset_stats();
                 reply::line(out, "RESET");
             }
-            Request::Login(text) => return self.login(text, out),
+            Request::Login(text) => return Ok(self.login(text, out)),
             Request::Say(line) => reply::line(out, line),
             Request::Nothing => {}
         }
-        StepOutcome::Whole
+        Ok(StepOutcome::Whole)
     }
 
-    /// Answers a `gat`, from these keys on.
-    fn get_and_touch_many<'a>(
+    /// Answers a `gat`, from the key that begins at `resume` on.
+    fn get_and_touch_many(
         &mut self,
-        keys: impl Iterator<Item = (usize, &'a [u8])>,
+        keys: &[u8],
         (with_cas, exptime): (WithCas, Exptime),
-        session_number: Option<usize>,
+        resume: &mut usize,
         (output, write_stall): (&mut Output, &mut WriteStall),
         now: u32,
-    ) -> StepOutcome {
-        for (at, key) in keys {
+    ) -> Result<StepOutcome, OnFlash> {
+        for (at, key) in keys_from(keys, *resume) {
+            *resume = at;
             if !output.has_room() {
-                return StepOutcome::OutputFull(at);
+                return Ok(StepOutcome::OutputFull(at));
             }
             // The keys before it may have filled the last write buffer.
             if self.stall_write(write_stall) {
-                return StepOutcome::Stalled(at);
+                return Ok(StepOutcome::Stalled(at));
             }
-            if let Some((id, key)) = self.fetch(session_number, key, now) {
-                return StepOutcome::NeedsFetch { resume: at, id, key };
-            }
-            if self.get_and_touch(key, with_cas, exptime, now, &mut output.bytes).is_err() {
+            if self.get_and_touch(key, with_cas, exptime, now, &mut output.bytes)?.is_err() {
                 reply::line(&mut output.bytes, reply::NO_ROOM);
-                return StepOutcome::Whole;
+                return Ok(StepOutcome::Whole);
             }
         }
         reply::line(&mut output.bytes, "END");
-        StepOutcome::Whole
+        Ok(StepOutcome::Whole)
     }
 
     /// Carries out a `flush_all`; returns its reply.
@@ -224,21 +239,16 @@ impl Engine {
         }
     }
 
-    /// Looks up a key that is about to change, for a session that may wait; the place where it comes to, if it has to be
-    /// read from the device.
-    fn fetch(&mut self, session_number: Option<usize>, key: &[u8], now: u32) -> Option<(u32, KeyVersion)> {
-        let session = session_number?;
+    /// Has the key of a fetch read. `None`: the fetch is complete; else the place that the key comes to.
+    fn read(&mut self, session_number: usize, fetch: &Fetch, now: u32) -> Option<u32> {
         let Engine { shared, context, pending, .. } = self;
         let mut place = None;
-        let fetching = shared.store.fetch(context, shared.store.key(key), now, || {
-            let id = pending.open(session, Queue::Front);
+        shared.store.read(context, fetch, now, || {
+            let id = pending.open(session_number, Queue::Front);
             place = Some(id);
             pending.await_key(id, 0)
         });
-        match (fetching, place) {
-            (Fetching::Begun(key), Some(id)) => Some((id, key)),
-            _ => None,
-        }
+        place
     }
 
     /// `user password`: the password is all that is behind the first blank, as in memcached 1.6.45.
@@ -283,31 +293,5 @@ fn stores(request: &Request<'_>) -> bool {
         | Request::Login(_)
         | Request::Say(_)
         | Request::Nothing => false,
-    }
-}
-
-/// The key whose item a request looks at before it changes or shows it; of a request with several they are looked up one
-/// by one.
-fn changed_key<'a>(request: &'a Request<'_>) -> Option<&'a [u8]> {
-    match request {
-        Request::Put(put) | Request::MetaSet(put, _) => Some(&put.key),
-        Request::Delete { key, .. } | Request::Arithmetic { key, .. } | Request::Touch { key, .. } => {
-            Some(key)
-        }
-        Request::MetaGet(meta) | Request::MetaDelete(meta) | Request::MetaArithmetic(meta, _) => {
-            Some(&meta.key)
-        }
-        Request::MetaDebug(key) => Some(key),
-        Request::TooLarge { key, older: OnTooLarge::DropOld, .. } => Some(key),
-        Request::TooLarge { .. }
-        | Request::Get { .. }
-        | Request::Gat { .. }
-        | Request::Flush { .. }
-        | Request::Dump(_)
-        | Request::Stats(_)
-        | Request::ResetStats
-        | Request::Login(_)
-        | Request::Say(_)
-        | Request::Nothing => None,
     }
 }

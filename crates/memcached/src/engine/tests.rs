@@ -101,6 +101,53 @@ fn every_kind_of_change_finds_what_is_on_the_device() {
 }
 
 #[test]
+fn a_request_that_waits_for_several_keys_is_parsed_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut engine = engine(folder.path());
+    let mut sessions = [engine.shared().session(0)];
+    fill(&mut engine, &mut sessions[0]);
+    sessions[0].receive(b"gat 100 n unknown s m\r\n");
+    engine.turn(&mut sessions, 1_000);
+    assert!(sessions[0].is_pending());
+    let parses = sessions[0].input.parses.get();
+    let told = run(&mut engine, &mut sessions);
+    assert_eq!(told[0], "VALUE n 0 1\r\n5\r\nVALUE s 0 3\r\nabc\r\nVALUE m 0 1\r\n5\r\nEND\r\n");
+    assert_eq!(sessions[0].input.parses.get(), parses);
+}
+
+/// Clients of two threads change the same keys, which are on the device: those of the second thread do so after the keys
+/// were read for those of the first, and before these are carried out.
+#[test]
+fn a_change_that_is_overtaken_goes_by_the_newest_item_and_reads_no_second_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = engine(folder.path());
+    let mut second = Engine::new(Arc::clone(first.shared()), 0);
+    let mut waiting: Vec<Session> = (0..3).map(|number| first.shared().session(number)).collect();
+    let mut others = [first.shared().session(0)];
+    fill(&mut first, &mut waiting[0]);
+    waiting[0].receive(b"append s 0 0 1\r\nd\r\nget s\r\n");
+    waiting[1].receive(b"incr m 1\r\n");
+    waiting[2].receive(b"incr n 1\r\n");
+    first.turn(&mut waiting, 1_000);
+    assert!(waiting.iter().all(Session::is_pending), "their keys are on the device");
+    while first.pending.waiting() > 0 {
+        first.take_completions(1_000);
+    }
+    let appended = b"append s 0 0 1\r\ne\r\n".repeat(50);
+    others[0].receive(&[&appended[..], b"delete m\r\nset n 0 0 2\r\n40\r\n"].concat());
+    let told = run(&mut second, &mut others);
+    assert_eq!(told[0], format!("{}DELETED\r\nSTORED\r\n", "STORED\r\n".repeat(50)));
+    let reads = first.shared().store.cache_stats().reads;
+    first.turn(&mut waiting, 1_000);
+    assert!(!waiting.iter().any(Session::is_pending), "they wait no second time");
+    let told = run(&mut first, &mut waiting);
+    let appended = format!("abc{}d", "e".repeat(50));
+    assert_eq!(told[0], format!("STORED\r\nVALUE s 0 54\r\n{appended}\r\nEND\r\n"));
+    assert_eq!(told[1..], ["NOT_FOUND\r\n", "41\r\n"]);
+    assert_eq!(first.shared().store.cache_stats().reads, reads);
+}
+
+#[test]
 fn a_client_that_goes_while_its_key_is_read_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mut engine = engine(folder.path());

@@ -1,7 +1,8 @@
 //! Plain `set`s of many clients at once: those at the front of all sessions' inputs are put into the cache together.
 
 use super::Engine;
-use super::session::{Input, Session};
+use super::input::Input;
+use super::session::Session;
 use crate::item::Deadline;
 use crate::limits::{KEYS_PER_BATCH, WRITTEN_BATCH_BYTES_MAX};
 use crate::protocol::{Mode, Put, Request, Step, Taken, reply};
@@ -55,10 +56,13 @@ impl Engine {
         // Without write buffers each item has a wait of its own.
         let is_behind = self.is_behind();
         let most = if is_behind { 1 } else { KEYS_PER_BATCH };
+        let mut stalled = Vec::new();
         for (i, Session { input, output, write_stall, .. }) in sessions.iter_mut().enumerate() {
             let mut len = if may[i] { gathered.add(i, input, now, most) } else { 0 };
             if is_behind && len > 0 && write_stall.begin(Instant::now(), self.write_stall_max) {
-                gathered.puts.pop();
+                if let Some((_, put)) = gathered.puts.pop() {
+                    stalled.push((i, input.to_park(&Request::Put(put), Taken { len, swallow: 0 })));
+                }
                 len = 0;
             }
             taken.push(len);
@@ -66,6 +70,7 @@ impl Engine {
         }
         let puts = gathered.puts;
         if puts.is_empty() {
+            stalled.into_iter().for_each(|(session, put)| sessions[session].input.park(put));
             return false;
         }
         let items: Vec<NewItem<'_>> = puts
@@ -92,6 +97,7 @@ impl Engine {
                 session.advance(Taken { len, swallow: 0 });
             }
         }
+        stalled.into_iter().for_each(|(session, put)| sessions[session].input.park(put));
         true
     }
 }

@@ -5,7 +5,7 @@ use super::words::Words;
 use super::{meta, text};
 use crate::limits::{GET_BLANKS_MAX, GET_LINE_BYTES_MAX, LINE_BYTES_MAX};
 
-/// What a client may do.
+/// The commands that a client may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// It may send all commands.
@@ -14,7 +14,7 @@ pub enum Access {
     LoginFirst,
 }
 
-/// Why a connection ends.
+/// The reasons why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// `quit`.
@@ -27,7 +27,7 @@ pub enum Ending {
     LongLine,
 }
 
-/// What the next bytes of the input are.
+/// The meaning of the next bytes of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step<'a> {
     /// The beginning of a request that is at least this many bytes long.
@@ -40,7 +40,7 @@ pub enum Step<'a> {
     End(Ending),
 }
 
-/// How much of the input a step took.
+/// The bytes of the input that a step took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     /// Bytes of the step itself.
@@ -49,7 +49,7 @@ pub struct Taken {
     pub swallow: usize,
 }
 
-/// What a line turned out to be.
+/// The meaning of a line.
 pub(super) enum Line<'a> {
     /// A request without data.
     Whole(Request<'a>),

@@ -151,7 +151,7 @@ fn flags(text: &[u8]) -> Result<MetaFlags<'_>, &'static str> {
     wrong.map_or(Ok(flags), Err)
 }
 
-/// What is wrong with a flag.
+/// The ways in which a flag can be wrong.
 enum Bad {
     Letter,
     Token(&'static str),

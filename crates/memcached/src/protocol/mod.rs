@@ -17,7 +17,7 @@ pub(crate) use meta::{LONG_OPAQUE, opaque_fits};
 pub use number::unsigned;
 pub use request::{
     Direction, DumpForm, Exptime, Group, KeyForm, Meta, MetaFlags, Mode, OnTooLarge, Put, Reply, Request,
-    WithCas,
+    Texts, WithCas,
 };
 pub(crate) use text::BAD_EXPTIME;
 pub use words::split_from as keys_from;

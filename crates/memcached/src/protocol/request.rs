@@ -11,12 +11,12 @@ pub enum Reply {
     Quiet,
 }
 
-/// When an item expires, as clients say it: 0: never; up to 30 days: seconds from now; greater: Unix time; negative:
+/// The end of an item as clients say it: 0: never; up to 30 days: seconds from now; greater: Unix time; negative:
 /// already expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exptime(pub i32);
 
-/// How an item is stored.
+/// The condition of a store, and its effect on the item that is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Whether there is an item of the key or not.
@@ -36,13 +36,13 @@ pub enum Mode {
 /// An item to store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Put<'a> {
-    /// How it is stored.
+    /// The condition of the store.
     pub mode: Mode,
     /// Its key.
     pub key: Cow<'a, [u8]>,
     /// The client's own bits.
     pub flags: u32,
-    /// When it expires.
+    /// Its end.
     pub exptime: Exptime,
     /// The number that the item there must have; 0: any, except with [`Mode::Cas`].
     pub cas: u64,
@@ -61,7 +61,7 @@ pub enum Direction {
     Down,
 }
 
-/// How a key was written.
+/// The form in which a key was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyForm {
     /// Raw.
@@ -76,7 +76,7 @@ pub enum KeyForm {
 pub struct Flag<'a> {
     /// Its letter.
     pub letter: u8,
-    /// What follows the letter.
+    /// The bytes behind the letter.
     pub token: &'a [u8],
 }
 
@@ -148,6 +148,21 @@ impl<'a> MetaFlags<'a> {
     }
 }
 
+impl Put<'_> {
+    /// The same item with another key and another value.
+    fn with<'b>(&self, key: &'b [u8], data: &'b [u8]) -> Put<'b> {
+        Put {
+            mode: self.mode,
+            key: Cow::Borrowed(key),
+            flags: self.flags,
+            exptime: self.exptime,
+            cas: self.cas,
+            data,
+            reply: self.reply,
+        }
+    }
+}
+
 /// A meta command on one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta<'a> {
@@ -155,6 +170,13 @@ pub struct Meta<'a> {
     pub key: Cow<'a, [u8]>,
     /// Its flags.
     pub flags: MetaFlags<'a>,
+}
+
+impl Meta<'_> {
+    /// The same command with other texts.
+    fn with<'b>(&self, texts: Texts<'b>) -> Meta<'b> {
+        Meta { key: Cow::Borrowed(texts.key), flags: self.flags.with_text(texts.flags) }
+    }
 }
 
 /// Whether the reply contains the items' numbers, as with `gets` and `gats`.
@@ -166,7 +188,7 @@ pub enum WithCas {
     No,
 }
 
-/// What becomes of the item that is there when a new one is refused for its size.
+/// The fate of the item that is there when a new one is refused for its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnTooLarge {
     /// It is removed, so that no client takes it for the new one.
@@ -175,7 +197,7 @@ pub enum OnTooLarge {
     KeepOld,
 }
 
-/// How items are listed.
+/// The form of a list of items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DumpForm {
     /// Each item's metadata: `metadump`.
@@ -184,7 +206,7 @@ pub enum DumpForm {
     Requests,
 }
 
-/// Which statistics are asked for.
+/// A group of statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// `stats`.
@@ -267,14 +289,14 @@ pub enum Request<'a> {
     TooLarge {
         /// Its key.
         key: Cow<'a, [u8]>,
-        /// What becomes of the item that is there.
+        /// The fate of the item that is there.
         older: OnTooLarge,
         /// Whether a reply is wanted.
         reply: Reply,
     },
     /// `flush_all`.
     Flush {
-        /// When to flush: up to 0 at once, otherwise like an item's exptime; `None`: what was said is no number.
+        /// The delay: up to 0 at once, otherwise like an item's exptime; `None`: it is no number.
         delay: Option<Exptime>,
         /// Whether a reply is wanted.
         reply: Reply,
@@ -291,4 +313,80 @@ pub enum Request<'a> {
     Say(&'static str),
     /// A request that gets no reply.
     Nothing,
+}
+
+/// The texts of a request; empty ones where it has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Texts<'a> {
+    /// The key, decoded, or the keys as they were written.
+    pub key: &'a [u8],
+    /// The flags of a meta command as they were written.
+    pub flags: &'a [u8],
+    /// The data.
+    pub data: &'a [u8],
+}
+
+impl<'a> Texts<'a> {
+    fn of_key(key: &'a [u8]) -> Self {
+        Self { key, flags: &[], data: &[] }
+    }
+}
+
+impl Request<'_> {
+    /// The texts of the request.
+    pub fn texts(&self) -> Texts<'_> {
+        match self {
+            Self::Get { keys, .. } | Self::Gat { keys, .. } => Texts::of_key(keys),
+            Self::Delete { key, .. } | Self::Arithmetic { key, .. } | Self::Touch { key, .. } => {
+                Texts::of_key(key)
+            }
+            Self::MetaDebug(key) | Self::TooLarge { key, .. } => Texts::of_key(key),
+            Self::Put(put) => Texts { key: &put.key, flags: &[], data: put.data },
+            Self::MetaSet(put, flags) => Texts { key: &put.key, flags: flags.text, data: put.data },
+            Self::MetaGet(meta) | Self::MetaDelete(meta) | Self::MetaArithmetic(meta, _) => {
+                Texts { key: &meta.key, flags: meta.flags.text, data: &[] }
+            }
+            Self::Login(data) => Texts { data, ..Texts::default() },
+            Self::Flush { .. }
+            | Self::Dump(_)
+            | Self::Stats(_)
+            | Self::ResetStats
+            | Self::Say(_)
+            | Self::Nothing => Texts::default(),
+        }
+    }
+
+    /// The same request with other texts.
+    pub fn with_texts<'b>(&self, texts: Texts<'b>) -> Request<'b> {
+        let Texts { key, flags, data } = texts;
+        match self {
+            Self::Get { with_cas, .. } => Request::Get { keys: key, with_cas: *with_cas },
+            Self::Gat { with_cas, exptime, .. } => {
+                Request::Gat { keys: key, with_cas: *with_cas, exptime: *exptime }
+            }
+            Self::Put(put) => Request::Put(put.with(key, data)),
+            Self::Delete { reply, .. } => Request::Delete { key, reply: *reply },
+            Self::Arithmetic { direction, delta, reply, .. } => {
+                Request::Arithmetic { key, direction: *direction, delta: *delta, reply: *reply }
+            }
+            Self::Touch { exptime, reply, .. } => Request::Touch { key, exptime: *exptime, reply: *reply },
+            Self::MetaGet(meta) => Request::MetaGet(meta.with(texts)),
+            Self::MetaSet(put, meta_flags) => {
+                Request::MetaSet(put.with(key, data), meta_flags.with_text(flags))
+            }
+            Self::MetaDelete(meta) => Request::MetaDelete(meta.with(texts)),
+            Self::MetaArithmetic(meta, direction) => Request::MetaArithmetic(meta.with(texts), *direction),
+            Self::MetaDebug(_) => Request::MetaDebug(Cow::Borrowed(key)),
+            Self::TooLarge { older, reply, .. } => {
+                Request::TooLarge { key: Cow::Borrowed(key), older: *older, reply: *reply }
+            }
+            Self::Flush { delay, reply } => Request::Flush { delay: *delay, reply: *reply },
+            Self::Dump(form) => Request::Dump(*form),
+            Self::Stats(group) => Request::Stats(*group),
+            Self::ResetStats => Request::ResetStats,
+            Self::Login(_) => Request::Login(data),
+            Self::Say(line) => Request::Say(line),
+            Self::Nothing => Request::Nothing,
+        }
+    }
 }

@@ -7,7 +7,7 @@ use crate::limits::WORDS_MAX;
 pub struct Words<'a> {
     line: &'a [u8],
     words: [&'a [u8]; WORDS_MAX],
-    /// Where each word ends in `line`.
+    /// The end of each word in `line`.
     ends: [usize; WORDS_MAX],
     count: usize,
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const WAKER: Token = Token(0);
 
-/// How long to wait after a connection could not be accepted: the process may have no file descriptors left.
+/// The pause after a connection could not be accepted: the process may have no file descriptors left.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) struct Acceptor {

@@ -21,7 +21,7 @@ enum Readiness {
     Broken,
 }
 
-/// What to do with a connection after a turn.
+/// The next step with a connection after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NextStep {
     /// To be listed for the next turn at once.
@@ -43,7 +43,7 @@ pub(super) struct Connection {
     pub is_listed: bool,
     /// The second when bytes last were received or sent.
     pub active_at: u32,
-    /// How often a turn ended before all of the input was read.
+    /// The number of turns that ended before all of the input was read.
     pub yields: u64,
 }
 
@@ -155,7 +155,7 @@ impl Connection {
         !self.has_replies() && !session.is_pending() && !session.is_dumping() && !session.may_step()
     }
 
-    /// What to do with the connection after this turn.
+    /// The next step with the connection after this turn.
     pub fn next_step(&self) -> NextStep {
         let session = self.session.as_ref().expect("no turn is under way");
         if self.readiness == Readiness::Broken {

@@ -94,7 +94,7 @@ impl Options {
     }
 }
 
-/// Why a server did not start or stop cleanly.
+/// The reasons why a server did not start or stop cleanly.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// The items could not be opened.
@@ -108,7 +108,7 @@ pub enum ServerError {
     Socket {
         /// The path of the socket.
         path: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The options have no address and no socket.
@@ -122,7 +122,7 @@ pub enum ServerError {
     Users {
         /// The path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         source: io::Error,
     },
     /// The system refused a thread or another resource.
@@ -130,10 +130,10 @@ pub enum ServerError {
     Start(#[from] io::Error),
 }
 
-/// How long a stop waits for readers of the server's figures.
+/// The longest wait of a stop for readers of the server's figures.
 const STATS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long an abort waits for the log line that explains it.
+/// The time that an abort gives the log line that explains it.
 const ABORT_DELAY: Duration = Duration::from_millis(100);
 
 /// A thread that must not end before the server stops. If it did, by an error or a panic, its clients would wait for
@@ -288,7 +288,7 @@ impl Server {
     pub fn abandon(mut self) {
         self.join();
         if let Some(Ok(shared)) = self.shared.take().map(Arc::try_unwrap) {
-            shared.store.abandon();
+            store::testing::abandon(shared.store);
         }
     }
 

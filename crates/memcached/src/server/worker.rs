@@ -124,7 +124,7 @@ impl Worker {
         self.finish(&mut events);
     }
 
-    /// How long to wait for events.
+    /// The longest wait for events; `None`: until there is one.
     fn poll_timeout(&self) -> Option<Duration> {
         match self.listed.is_empty() {
             false => Some(Duration::ZERO),

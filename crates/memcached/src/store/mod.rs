@@ -1,18 +1,19 @@
 //! Items in a cache: many keys are read without a lock; the changes of a key are made one after the other.
 //!
-//! Little of the cache is used: it is read (`begin_many`, `poll`, and `get_many` where a change has to wait), written
+//! Little of the cache is used: it is read (`begin_many`, `poll`, and `get_in_memory` while a stripe is held), written
 //! (`put_many_with`, `delete_many`) and closed. Which items go to flash is the cache's business.
 
 mod cas;
 mod context;
-mod fetched;
+mod fetch;
 mod options;
 mod reads;
 mod stripes;
+pub mod testing;
 mod time_reached;
 
 pub use context::ThreadContext;
-pub use fetched::{Fetching, KeyVersion};
+pub use fetch::Fetch;
 pub use options::{OpenError, StoreOptions};
 
 use crate::clock;
@@ -20,9 +21,12 @@ use crate::item::{Deadline, Header, Item};
 use crate::limits::{ITEM_FLAGS_BYTES, ITEM_OVERHEAD_BYTES};
 use crate::protocol::Exptime;
 use cas::{CasNumbers, FileState};
-use granary_cache::{Cache, Entry, FlashOptions, Key, Outcome, Scan, create_folders, testing};
+use context::ChangeBuffers;
+use fetch::{Fetches, Found};
+use granary_cache::{Cache, Entry, FlashOptions, Key, MemoryLookups, Outcome, Scan, create_folders};
 use reads::Reads;
 use std::io;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU32, Ordering};
 use stripes::Stripes;
 use time_reached::{Clock, TimeReached};
@@ -36,7 +40,7 @@ pub enum Lookup<'a> {
     Miss(MissReason),
 }
 
-/// Why there is no item.
+/// The reasons why there is no item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissReason {
     /// The cache does not have it.
@@ -47,7 +51,7 @@ pub enum MissReason {
     Flushed,
 }
 
-/// What a change does to a key.
+/// The effect of a change on a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Leaves it as it is.
@@ -63,7 +67,7 @@ pub enum Change {
     Write(Header),
 }
 
-/// What the decision about a change is made with.
+/// The means of a decision about a change.
 pub struct ChangeContext<'a> {
     /// The current second.
     pub now: u32,
@@ -93,6 +97,11 @@ impl<'a> ChangeContext<'a> {
 /// There is no room for an item, because the device is behind; an older item of the key is gone, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRoom;
+
+/// The key of a change is not in RAM: nothing was changed. The change is to be tried again with this fetch
+/// ([`ThreadContext::set_fetch`]) once it has been [read](Store::read).
+#[derive(Debug)]
+pub struct OnFlash(pub Fetch);
 
 /// A new item for [`Store::set_many`]; its deadline must not be past.
 #[derive(Clone, Copy, Debug)]
@@ -187,17 +196,6 @@ impl Store {
             (Err(items), Err(numbers)) => Err(io::Error::new(items.kind(), format!("{items}; {numbers}"))),
             (items, numbers) => items.and(numbers),
         }
-    }
-
-    /// Stops like a kill. For tests.
-    pub fn abandon(self) {
-        testing::abandon(self.cache);
-    }
-
-    /// Starts over: no items, and numbers from 1 on. For tests.
-    pub fn forget_everything(&self) {
-        self.cache.clear().expect("a store in RAM is cleared");
-        self.numbers.restart();
     }
 
     /// Greatest size of an item, as memcached counts it.
@@ -301,7 +299,7 @@ impl Store {
         self.reads.note(key, now);
     }
 
-    /// When a key was last read, as far as that is remembered.
+    /// The second in which a key was last read, as far as that is remembered.
     pub fn last_read(&self, key: Key<'_>) -> Option<u32> {
         self.reads.last(key)
     }
@@ -316,9 +314,9 @@ impl Store {
         mut refused: impl FnMut(usize),
     ) {
         let keys: Vec<Key<'_>> = items.iter().map(|item| self.key(item.key)).collect();
-        let _held = self.stripes.lock_many(keys.iter().map(|key| key.hash()));
+        let mut held = self.stripes.lock_many(keys.iter().map(|key| key.hash()));
         let now = self.latest(now);
-        let ThreadContext { value, .. } = context;
+        let ChangeBuffers { value, .. } = &mut context.changes;
         value.clear();
         let mut ends = Vec::with_capacity(items.len());
         for item in items {
@@ -333,44 +331,87 @@ impl Store {
             entries.push(Entry { key: *key, value: Some(bytes), expires_at });
             begin = end;
         }
-        self.cache.put_many_with(&entries, |i, _| refused(i));
+        let mut was_refused = vec![false; if held.have_fetches() { items.len() } else { 0 }];
+        self.cache.put_many_with(&entries, |i, _| {
+            if let Some(was_refused) = was_refused.get_mut(i) {
+                *was_refused = true;
+            }
+            refused(i);
+        });
+        for (Entry { key, value, expires_at }, was_refused) in entries.iter().zip(was_refused) {
+            let stored = value.filter(|_| !was_refused).and_then(|value| Item::decode(value, *expires_at));
+            let found = || Found::of(stored.map_or(Lookup::Miss(MissReason::Unknown), Lookup::Hit));
+            held.fetches(key.hash()).tell(key.bytes(), found);
+        }
         keys.iter().for_each(|key| self.reads.forget(*key));
     }
 
     /// Changes a key as `decide` says, which gets the item that is there and may write new data. No other thread
-    /// changes the key meanwhile. Returns what `decide` returned. A caller that must not wait for the device
-    /// [fetches](Self::fetch) the key first.
+    /// changes the key meanwhile. Returns what `decide` returned. Never waits for the device.
+    ///
+    /// # Errors
+    /// [`OnFlash`]: the key is not in RAM, and was not fetched.
     pub fn change<R>(
         &self,
         context: &mut ThreadContext,
         key: Key<'_>,
         now: u32,
         decide: impl FnOnce(Lookup<'_>, &mut ChangeContext<'_>) -> (Change, R),
-    ) -> Result<R, NoRoom> {
-        let guard = self.stripes.lock(key.hash());
+    ) -> Result<Result<R, NoRoom>, OnFlash> {
+        let mut fetches = self.stripes.lock(key.hash());
+        self.change_held(&mut fetches, &mut context.changes, key, now, decide)
+    }
+
+    /// Like [`change`](Self::change), for a caller that holds the key's stripe.
+    fn change_held<R>(
+        &self,
+        fetches: &mut Fetches,
+        buffers: &mut ChangeBuffers,
+        key: Key<'_>,
+        now: u32,
+        decide: impl FnOnce(Lookup<'_>, &mut ChangeContext<'_>) -> (Change, R),
+    ) -> Result<Result<R, NoRoom>, OnFlash> {
         // Read under the lock, which may have been waited for.
-        let now = self.latest(now);
-        let found = self.take_fetched(context, key, guard.version(), now);
-        let ThreadContext { old, new, value, .. } = context;
-        let lookup = match found {
-            Ok(header) => Lookup::Hit(Item { header, data: old }),
-            Err(why) => Lookup::Miss(why),
+        let (now, flushed_below) = (self.latest(now), self.numbers.flushed_below());
+        let ChangeBuffers { memory, fetch, old, new, value } = buffers;
+        // The fetch ends here: it need not be told of this change.
+        let fetched = fetch.take().and_then(|fetch| fetch.result(key.bytes()));
+        let in_memory = match &fetched {
+            Some(_) => None,
+            None => self.look_in_memory(memory, old, key, now),
+        };
+        let others;
+        let lookup = match (&fetched, in_memory) {
+            (Some(fetched), _) => fetched.lookup(flushed_below, now),
+            (None, Some(Ok(header))) => Lookup::Hit(Item { header, data: old }),
+            (None, Some(Err(why))) => Lookup::Miss(why),
+            (None, None) => {
+                let fetch = fetches.begin(key.bytes());
+                // It is there already if another change has had the key read.
+                others = fetch.result(key.bytes());
+                match &others {
+                    Some(fetched) => fetched.lookup(flushed_below, now),
+                    None => return Err(OnFlash(fetch)),
+                }
+            }
         };
         new.clear();
         let mut number = || self.numbers.next();
         let mut change_context = ChangeContext::new(now, new, &mut number);
         let (change, result) = decide(lookup, &mut change_context);
         let (header, data) = match (change, lookup) {
-            (Change::Leave, _) | (Change::Mark(_), Lookup::Miss(_)) => return Ok(result),
+            (Change::Leave, _) | (Change::Mark(_), Lookup::Miss(_)) => return Ok(Ok(result)),
             (Change::Remove, _) => {
                 self.cache.delete_many(&[key]);
-                return Ok(result);
+                fetches.tell(key.bytes(), || Found::Missing(MissReason::Unknown));
+                return Ok(Ok(result));
             }
             (Change::Mark(header), Lookup::Hit(item)) => (header, item.data),
             (Change::Amend(header) | Change::Write(header), _) => (header, &new[..]),
         };
         value.clear();
         header.encode(value);
+        let header_len = value.len();
         if !header.deadline.is_past(now) {
             // An item that is past is stored without its data: it hides an older version, and later misses count as
             // expired.
@@ -378,11 +419,38 @@ impl Store {
         }
         let expires_at = header.deadline.last_second();
         let mut kept = Ok(result);
-        self.cache.put_many_with(&[Entry { key, value: Some(value), expires_at }], |_, _| kept = Err(NoRoom));
+        let entry = Entry { key, value: Some(&value[..]), expires_at };
+        self.cache.put_many_with(&[entry], |_, _| kept = Err(NoRoom));
+        fetches.tell(key.bytes(), || match &kept {
+            Ok(_) => Found::of(Lookup::Hit(Item { header, data: &value[header_len..] })),
+            Err(NoRoom) => Found::Missing(MissReason::Unknown),
+        });
         if matches!(change, Change::Write(_)) {
             self.reads.forget(key);
         }
-        kept
+        Ok(kept)
+    }
+
+    /// The item of a key, whose data is copied to `data`, or why there is none. `None`: it may be on flash.
+    fn look_in_memory(
+        &self,
+        memory: &mut MemoryLookups,
+        data: &mut Vec<u8>,
+        key: Key<'_>,
+        now: u32,
+    ) -> Option<Result<Header, MissReason>> {
+        let (mut found, flushed_below) = (None, self.numbers.flushed_below());
+        self.cache.get_in_memory(memory, key, now, |outcome| {
+            found = Some(match look(outcome, flushed_below) {
+                Lookup::Hit(item) => {
+                    data.clear();
+                    data.extend_from_slice(item.data);
+                    Ok(item.header)
+                }
+                Lookup::Miss(why) => Err(why),
+            });
+        });
+        found
     }
 
     /// Flushes all items: now, or at a later second. The flush, or the plan, is on the device when this returns.
@@ -396,16 +464,22 @@ impl Store {
 
     /// Holds all stripes, as a change that has read a flushed item must not write it back afterwards.
     fn flush_now(&self) -> io::Result<()> {
-        let _held = self.stripes.lock_all();
-        self.flush_held(self.numbers.flush_at(), CasNumbers::flush)
+        let held = self.stripes.lock_all();
+        self.flush_held(&held, self.numbers.flush_at(), CasNumbers::flush)
     }
 
     /// Flushes all items by `flush`, which ends the flush planned for the second `plan`, for a caller that holds all
     /// stripes.
-    fn flush_held(&self, plan: u32, flush: impl FnOnce(&CasNumbers) -> io::Result<()>) -> io::Result<()> {
+    fn flush_held(
+        &self,
+        held: &[MutexGuard<'_, Fetches>],
+        plan: u32,
+        flush: impl FnOnce(&CasNumbers) -> io::Result<()>,
+    ) -> io::Result<()> {
         flush(&self.numbers).or_else(|error| {
             // Emptying the cache needs no space on the disk.
             tracing::warn!(%error, "the numbers of a flush_all cannot be written down: the cache is emptied instead");
+            held.iter().for_each(|fetches| fetches.tell_cleared());
             self.cache.clear()?;
             self.numbers.forget_plan(plan);
             Ok(())
@@ -422,10 +496,10 @@ impl Store {
             return;
         }
         // Other threads that come here meanwhile wait, so that they do not see flushed items.
-        let _held = self.stripes.lock_all();
+        let held = self.stripes.lock_all();
         let plan = self.numbers.flush_at();
         if is_due(plan)
-            && let Err(error) = self.flush_held(plan, |numbers| numbers.flush_planned(plan))
+            && let Err(error) = self.flush_held(&held, plan, |numbers| numbers.flush_planned(plan))
         {
             tracing::error!(%error, "the planned flush_all waits: the cache cannot be emptied");
             self.flush_failed_at.store(now, Ordering::Relaxed);

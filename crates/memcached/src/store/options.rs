@@ -1,4 +1,4 @@
-//! Where items lie and how many there may be.
+//! The options of a store: the places of items, and bounds on them.
 
 use crate::limits::{
     BLOCK_BYTES, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, ITEM_BYTES_DEFAULT, ITEM_BYTES_MAX, ITEM_BYTES_MIN,
@@ -34,9 +34,9 @@ pub struct StoreOptions {
     /// Whether the device keeps each change before it is answered, so that the items on flash survive a loss of power;
     /// otherwise a loss of power empties the store. If this is changed, the store starts empty.
     pub sync_changes: bool,
-    /// Which items go to flash.
+    /// The policy that decides which items go to flash.
     pub admission: Admission,
-    /// How items are compressed.
+    /// The codec that items are compressed with.
     pub compression: Compression,
     /// Applications that share the store, by the prefixes of their keys.
     pub applications: Applications,
@@ -46,7 +46,7 @@ pub struct StoreOptions {
     pub hash_seed: Option<u64>,
 }
 
-/// Why a store could not be opened.
+/// The reasons why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The sizes do not fit together.
@@ -57,7 +57,7 @@ pub enum OpenError {
     Folder {
         /// The path of the file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// The cache could not be opened.
@@ -115,7 +115,7 @@ impl StoreOptions {
         })
     }
 
-    /// How many partitions the flash is divided into: as many as the index needs, if RAM allows them.
+    /// The number of partitions that the flash is divided into: as many as the index needs, if RAM allows them.
     pub fn partitions(&self) -> u64 {
         self.partitions_wanted(self.block_bytes()).min(self.partitions_allowed())
     }

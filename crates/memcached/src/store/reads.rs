@@ -1,4 +1,4 @@
-//! When keys were last read, as far as that is remembered: for the flags `h` and `l` and for `me`.
+//! The times at which keys were last read, as far as they are remembered: for the flags `h` and `l` and for `me`.
 //!
 //! Plain reads change nothing in the cache, so this is a separate table: one word for each of the keys read last,
 //! written without a lock.

@@ -1,5 +1,5 @@
-//! How far time had come when items were last seen: a file with the Unix time, ten digits and a line end, written over in
-//! place once in a second of use. A clock that was set back between two processes must not bring expired items back.
+//! The last second in which items were seen: a file with the Unix time, ten digits and a line end, written over in place
+//! once in a second of use. A clock that was set back between two processes must not bring expired items back.
 
 use crate::limits::CLOCK_SET_BACK_SECONDS_MAX;
 use granary_cache::open_or_create;
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// What the file says of the clock at a start.
+/// The clock at a start, compared with the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clock {
     /// It goes on.
@@ -26,7 +26,7 @@ pub(super) enum Clock {
 #[derive(Debug)]
 pub(super) struct TimeReached {
     file: File,
-    /// What the file says.
+    /// The time in the file.
     seconds: AtomicU32,
     /// Held by the thread that writes it.
     writing: Mutex<()>,
