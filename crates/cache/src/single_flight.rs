@@ -6,8 +6,6 @@ use granary_log::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use granary_log::sync::{Arc, Condvar, Mutex, MutexGuard};
 #[cfg(feature = "async")]
 use std::collections::BTreeMap;
-#[cfg(feature = "async")]
-use std::collections::btree_map::Entry;
 use std::collections::{HashMap, HashSet};
 #[cfg(feature = "async")]
 use std::task::Waker;
@@ -74,7 +72,9 @@ struct Wait<'a> {
 #[cfg(feature = "async")]
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        lock(&self.flight.state).tasks.remove(&self.number);
+        let waker = lock(&self.flight.state).tasks.remove(&self.number);
+        // The task's code: no lock is held.
+        drop(waker);
     }
 }
 
@@ -239,14 +239,15 @@ impl Flight {
         };
         let _wait = Wait { flight: self, number };
         std::future::poll_fn(|context| {
+            // Cloning and dropping wakers is the task's code: no lock is held.
+            let waker = context.waker().clone();
             let mut state = lock(&self.state);
             if state.has_ended {
                 return std::task::Poll::Ready(state.value.clone());
             }
-            match state.tasks.entry(number) {
-                Entry::Occupied(mut waker) => waker.get_mut().clone_from(context.waker()),
-                Entry::Vacant(vacant) => _ = vacant.insert(context.waker().clone()),
-            }
+            let older = state.tasks.insert(number, waker);
+            drop(state);
+            drop(older);
             std::task::Poll::Pending
         })
         .await

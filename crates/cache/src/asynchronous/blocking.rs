@@ -45,10 +45,10 @@ async fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let shared = Arc::new(Mutex::new(CallState { result: None, waker: None }));
-    let told = Arc::clone(&shared);
+    let reported = Arc::clone(&shared);
     let work = move || {
         let result = catch_unwind(AssertUnwindSafe(work));
-        let mut state = told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = reported.lock().unwrap_or_else(PoisonError::into_inner);
         state.result = Some(result);
         let waker = state.waker.take();
         drop(state);
@@ -59,14 +59,17 @@ async fn on_thread<T: Send + 'static>(
     let thread = std::thread::Builder::new().name("granary-flush".into());
     thread.spawn(work).map_err(|source| Error::Start { source })?;
     poll_fn(|context| {
+        // Cloning and dropping wakers is the task's code: no lock is held.
+        let waker = context.waker().clone();
         let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        match state.result.take() {
-            Some(result) => Poll::Ready(result.unwrap_or_else(|panic| resume_unwind(panic))),
-            None => {
-                state.waker = Some(context.waker().clone());
-                Poll::Pending
-            }
-        }
+        let Some(result) = state.result.take() else {
+            let older = state.waker.replace(waker);
+            drop(state);
+            drop(older);
+            return Poll::Pending;
+        };
+        drop(state);
+        Poll::Ready(result.unwrap_or_else(|panic| resume_unwind(panic)))
     })
     .await
 }
