@@ -3,18 +3,17 @@
 //! A partition is a cache of its own: index, RAM tier, policy and a part of the file. Block numbers in the index are
 //! relative to the partition, so they take fewer bits.
 
-use crate::codec::{Codec, Encoded, OwnCodecs, StoredValue};
+use crate::codec::OwnCodecs;
 use crate::drive::{self, Helpers, Io, Pending};
 use crate::entry::{Entry, Refusal, StoredEntry};
 use crate::error::Error;
-use crate::framing::{Log, Records, block};
-use crate::key::{Key, KeyHash, KeyHasher};
-use crate::limits::{PARTITIONS_MAX, PUT_CHUNK, TIMEOUT_MAX};
+use crate::framing::{Log, Records};
+use crate::key::{Key, KeyHasher};
+use crate::limits::{PUT_CHUNK, SHARED_KEYS_MIN};
 use crate::lookup::Outcome;
 use crate::opening::Opening;
 use crate::options::{Builder, Options};
 use crate::partition::Partition;
-use crate::record::HEADER_SIZE_MAX;
 use crate::scan::Scan;
 use crate::single_flight::SingleFlight;
 use crate::stats::Stats;
@@ -24,9 +23,8 @@ use granary_log::sync::atomic::{AtomicU64, Ordering};
 use granary_log::{Engine, OpenError, Opened};
 use std::fmt;
 use std::io;
-use std::ops::Range;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A cache. Shared by threads; dropping it stops it cleanly, and it is warm when opened again.
 pub struct Cache {
@@ -168,9 +166,12 @@ impl Cache {
         mut sinks: [S; 2],
     ) {
         self.for_each_partition(keys, Key::hash, |partition, keys, positions| {
-            let sinks =
+            let [sink, other_sink] =
                 sinks.each_mut().map(|sink| |i, outcome: Outcome<'_>| sink(positions.position(i), outcome));
-            drive::get_many_parallel(&partition.shared, io, keys, now, sinks);
+            if keys.len() < SHARED_KEYS_MIN {
+                return drive::get_many(&partition.shared, io, keys, now, sink);
+            }
+            drive::get_many_parallel(&partition.shared, io, keys, now, [sink, other_sink]);
         });
     }
 
@@ -218,7 +219,7 @@ impl Cache {
 
     /// Like [`put_many`](Self::put_many); `refused(i, why)` is called for each entry that was not stored.
     pub fn put_many_with(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize, Refusal)) {
-        self.encode(entries, |stored| {
+        self.codecs.encode_entries(entries, |stored| {
             for (chunk, stored) in stored.chunks(PUT_CHUNK).enumerate() {
                 let first = chunk * PUT_CHUNK;
                 let mut refusals = Vec::new();
@@ -239,38 +240,8 @@ impl Cache {
     /// for the caller is the one that makes it.
     pub(crate) fn put_made(&self, entry: Entry<'_>) {
         self.single_flight.begin_store(entry.key.hash());
-        self.encode(&[entry], |stored| self.put_stored(stored, &mut |_, _| ()));
+        self.codecs.encode_entries(&[entry], |stored| self.put_stored(stored, &mut |_, _| ()));
         self.single_flight.end_store();
-    }
-
-    /// Calls `put` with the entries in their stored form, compressed or not.
-    fn encode(&self, entries: &[Entry<'_>], put: impl FnOnce(&[StoredEntry<'_>])) {
-        if !self.codecs.compresses() {
-            let stored = entries.iter().map(|entry| entry.value.map(StoredValue::raw));
-            return put(&stored_as(entries, stored));
-        }
-        let (mut encoded, mut bytes) = (Encoded::default(), Vec::new());
-        let stored: Vec<Option<(Codec, Range<usize>)>> = entries
-            .iter()
-            .map(|entry| {
-                let stored = self.codecs.encode(entry.key.bytes(), entry.value?, &mut encoded);
-                let begin = bytes.len();
-                if stored.codec != Codec::None {
-                    bytes.extend_from_slice(stored.bytes);
-                }
-                Some((stored.codec, begin..bytes.len()))
-            })
-            .collect();
-        let stored = entries.iter().zip(stored).map(|(entry, stored)| match stored? {
-            (Codec::None, _) => entry.value.map(StoredValue::raw),
-            (codec, range) => Some(StoredValue { codec, bytes: &bytes[range] }),
-        });
-        let stored = stored_as(entries, stored);
-        put(&stored);
-        let values = entries.iter().zip(&stored);
-        self.codecs.learn(
-            values.filter_map(|(raw, stored)| Some((raw.key.bytes(), raw.value?, stored.value?.bytes.len()))),
-        );
     }
 
     fn put_stored(&self, entries: &[StoredEntry<'_>], refused: &mut dyn FnMut(usize, Refusal)) {
@@ -295,44 +266,6 @@ impl Cache {
             let first = batch.start;
             self.put_many_with(&entries[batch], |i, why| refused(first + i, why));
         }
-    }
-
-    /// Divides entries into batches that each find room if no other thread puts: the iterator yields a batch as soon as
-    /// the cache is no longer [behind](Self::is_behind), or once `timeout`, which is for all batches, has run out.
-    pub fn batches_with_room(
-        &self,
-        entries: &[Entry<'_>],
-        timeout: Duration,
-    ) -> impl Iterator<Item = Range<usize>> {
-        let now = Instant::now();
-        let deadline = now.checked_add(timeout).unwrap_or(now + TIMEOUT_MAX);
-        let mut first = 0;
-        std::iter::from_fn(move || {
-            let rest = &entries[first..];
-            if rest.is_empty() {
-                return None;
-            }
-            let batch = first..first + self.prefix_that_fits(rest);
-            self.for_each_partition(
-                &entries[batch.clone()],
-                |entry| entry.key.hash(),
-                |partition, _, _| partition.wait_for_room(deadline),
-            );
-            first = batch.end;
-            Some(batch)
-        })
-    }
-
-    /// The number of leading entries that fit half a write buffer; at least one.
-    fn prefix_that_fits(&self, entries: &[Entry<'_>]) -> usize {
-        let Some(geometry) = self.partitions[0].geometry() else { return entries.len() };
-        let mut bytes = 0;
-        let fits = |entry: &&Entry<'_>| {
-            let record = entry.key.bytes().len() + entry.value.map_or(0, <[u8]>::len) + HEADER_SIZE_MAX;
-            bytes += block::bytes_taken(geometry, record) as u64;
-            bytes <= geometry.segment_bytes() / 2
-        };
-        entries.iter().take_while(fits).count().max(1)
     }
 
     /// Whether puts need a write buffer and soon find none until the device has taken one. A caller that can delay the
@@ -455,45 +388,6 @@ impl Cache {
     pub(crate) fn validate(&self) {
         self.partitions.iter().for_each(Partition::validate);
     }
-
-    /// Divides a batch: calls `each` with a partition, its items in the order of the batch, and their places.
-    fn for_each_partition<T: Copy>(
-        &self,
-        batch: &[T],
-        hash: impl Fn(&T) -> KeyHash,
-        mut each: impl FnMut(&Partition, &[T], BatchPositions<'_>),
-    ) {
-        if let [only] = &self.partitions[..] {
-            return each(only, batch, BatchPositions::All);
-        }
-        let of = |item: &T| hash(item).partition(self.partitions.len());
-        if let [one] = batch {
-            return each(&self.partitions[of(one)], batch, BatchPositions::All);
-        }
-        // Dealt out by counting, in the order of the batch.
-        let mut ends = [0; PARTITIONS_MAX as usize];
-        batch.iter().for_each(|item| ends[of(item)] += 1);
-        let mut items = Vec::with_capacity(ends.iter().copied().max().unwrap_or(0));
-        let mut begin = 0;
-        for end in &mut ends {
-            (*end, begin) = (begin, begin + *end);
-        }
-        let mut positions = vec![0; batch.len()];
-        for (item, position) in batch.iter().zip(0u32..) {
-            let end = &mut ends[of(item)];
-            positions[*end] = position;
-            *end += 1;
-        }
-        let mut begin = 0;
-        for (partition, end) in self.partitions.iter().zip(ends) {
-            let positions = &positions[std::mem::replace(&mut begin, end)..end];
-            if !positions.is_empty() {
-                items.clear();
-                items.extend(positions.iter().map(|position| batch[*position as usize]));
-                each(partition, &items, BatchPositions::Some(positions));
-            }
-        }
-    }
 }
 
 impl fmt::Debug for Cache {
@@ -521,38 +415,5 @@ impl Pending {
     /// A `Pending` for this cache only, with `engine`, or the next best.
     pub fn with_engine(cache: &Cache, engine: Engine) -> Self {
         Self::over(cache.partitions[0].shared.flash.as_ref(), engine)
-    }
-}
-
-/// The entries with their values in stored form.
-fn stored_as<'a>(
-    entries: &[Entry<'a>],
-    values: impl Iterator<Item = Option<StoredValue<'a>>>,
-) -> Vec<StoredEntry<'a>> {
-    let entries = entries.iter().zip(values);
-    entries
-        .map(|(Entry { key, expires_at, .. }, value)| StoredEntry {
-            key: *key,
-            value,
-            expires_at: *expires_at,
-        })
-        .collect()
-}
-
-/// The places in the batch of a partition's items.
-#[derive(Clone, Copy)]
-enum BatchPositions<'a> {
-    All,
-    Some(&'a [u32]),
-}
-
-impl BatchPositions<'_> {
-    /// The place in the batch of the partition's `i`-th item.
-    #[inline]
-    fn position(self, i: usize) -> usize {
-        match self {
-            Self::All => i,
-            Self::Some(positions) => positions[i] as usize,
-        }
     }
 }

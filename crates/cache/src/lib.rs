@@ -41,6 +41,7 @@ mod applications;
 mod asynchronous;
 mod batch;
 mod blocks;
+mod by_partition;
 mod cache;
 mod codec;
 mod dram_first;

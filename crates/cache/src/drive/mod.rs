@@ -6,6 +6,7 @@ mod helpers;
 #[cfg(feature = "async")]
 mod in_memory;
 mod io;
+mod long_reads;
 mod parallel;
 mod polled;
 
@@ -16,6 +17,7 @@ pub use helpers::{Helpers, Team};
 #[cfg(feature = "async")]
 pub(crate) use in_memory::get_many_in_memory;
 pub use io::Io;
+pub(crate) use long_reads::{LongReads, LongRecord};
 pub(crate) use parallel::get_many_parallel;
 pub use polled::Pending;
 pub(crate) use polled::{begin_many, poll};

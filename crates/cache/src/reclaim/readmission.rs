@@ -1,7 +1,7 @@
 //! DRAM first, when the log reuses a segment: entries found lately go back to RAM, where they have to earn their place
 //! on flash again. The others (the paper's ghosts) leave.
 
-use crate::drive::{Io, Usable, read_by_block};
+use crate::drive::{LongReads, LongRecord, Usable, read_by_block};
 use crate::flash::Flash;
 use crate::framing::Summary;
 use crate::framing::block::{self, BlockHeader};
@@ -12,7 +12,7 @@ use crate::partition_state::PartitionState;
 use crate::record::{EntryRecord, Record, newest_entries, parse};
 use crate::stats::add;
 use granary_log::sync::atomic::Ordering;
-use granary_log::{AlignedBuffer, Engine, Extent};
+use granary_log::{AlignedBuffer, Engine, Extent, Io};
 
 impl PartitionState {
     /// Takes back entries of a segment to RAM. Call it before the segment is forgotten.
@@ -101,12 +101,13 @@ impl PartitionState {
                 continue;
             }
             // The entry goes on in the following blocks. No request waits for this, so plain reads do.
-            let mut record = Vec::new();
-            let read =
-                Io::with_engine(Engine::Plain).read_record(&flash.log, block_number, sequence, &mut record);
-            if let (Some(_), Some(Record::Entry(entry))) = (read, parse(&record)) {
-                self.take_back_entry(block_number, &entry);
-            }
+            let (mut io, mut bytes) = (Io::with_engine(Engine::Plain), Vec::new());
+            let record = LongRecord { block: block_number, sequence, len: entry.len() };
+            LongReads::default().read(&mut io, &flash.log, [record], &mut bytes, |_, read| {
+                if let Some(Record::Entry(entry)) = read.and_then(parse) {
+                    self.take_back_entry(block_number, &entry);
+                }
+            });
         }
     }
 

@@ -1,9 +1,9 @@
 //! Chooses reads to begin once the first keys of a large batch are planned, while the other keys are being planned.
 
-use crate::drive::io::Io;
 use crate::flash::Flash;
 use crate::limits::WANTED_DIVISOR;
 use crate::lookup::{BegunReads, Probe};
+use granary_log::Io;
 use granary_log::limits::{READ_DEPTH, READ_FRAMES_MAX};
 
 /// The end of the device at which a thread begins.

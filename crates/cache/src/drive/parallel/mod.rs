@@ -7,7 +7,7 @@
 mod ahead;
 mod meeting;
 
-use super::blocking::{fetch, fetch_long, fetch_with, finish, get_many};
+use super::blocking::{fetch, fetch_long, fetch_with, finish};
 use super::helpers::{Help, Working};
 use super::io::Io;
 use crate::key::Key;
@@ -18,7 +18,7 @@ use ahead::DeviceEnd;
 use meeting::{Meeting, Side};
 use std::ops::Range;
 
-/// See [`Cache::get_many_parallel`](crate::Cache::get_many_parallel).
+/// Looks up a batch that is large enough for two threads: [`Cache::get_many_parallel`](crate::Cache::get_many_parallel).
 pub(crate) fn get_many_parallel<S: FnMut(usize, Outcome<'_>) + Send>(
     shared: &PartitionState,
     io: &mut Io,
@@ -26,9 +26,6 @@ pub(crate) fn get_many_parallel<S: FnMut(usize, Outcome<'_>) + Send>(
     now: u32,
     [sink, other_sink]: [S; 2],
 ) {
-    if keys.len() < SHARED_KEYS_MIN {
-        return get_many(shared, io, keys, now, sink);
-    }
     let working = shared.helpers.begin();
     let mut workspace = shared.helpers.lend(&mut io.workspace, keys.len());
     let Workspace { scratch, resolved } = &mut *workspace;
@@ -114,7 +111,7 @@ fn look_half_up<S: FnMut(usize, Outcome<'_>)>(
     let middle = meeting.middle(middle_of(&scratch.probes));
     let end = if side == Side::Lower { DeviceEnd::Low } else { DeviceEnd::High };
     let mut begun = ahead::choose(flash, &scratch.probes, end, middle);
-    let reads = io.read_ahead(&flash.log, &begun.extents);
+    let reads = io.reads.read_ahead(flash.log.device(), &begun.extents);
     begun.truncate(reads.begun());
     lookup.plan(scratch, first_end..keys.end);
     let mut for_other = std::mem::take(&mut scratch.sorting.spare);

@@ -100,7 +100,7 @@ impl<'a> Arriving<'a> {
         let block = ArrivedBlock { bytes, instance: read.instance, sequence: read.sequence };
         lookup.take_block(self.flash, block, &probes[..same.len()], scratch);
         let geometry = self.flash.log.geometry();
-        let longest = Io::extent_bytes_max(geometry.block_size());
+        let longest = granary_log::Io::extent_bytes_max(geometry.block_size());
         let is_too_long =
             |entry: &mut LongEntry| blocks_spanned(geometry, entry.len) * geometry.block_size() > longest;
         let mut long = std::mem::take(&mut scratch.long);

@@ -35,7 +35,7 @@ impl Pending {
     /// For a cache with flash part `flash`, with `engine` or the next best.
     pub(crate) fn over(flash: Option<&Flash>, engine: Engine) -> Self {
         let block_size = flash.map(|flash| flash.log.geometry().block_size());
-        let queue = block_size.map(|size| ReadQueue::new(engine, Io::extent_bytes_max(size)));
+        let queue = block_size.map(|size| ReadQueue::new(engine, granary_log::Io::extent_bytes_max(size)));
         Self { io: Io::with_engine(engine), queue, tables: Tables::default(), opened: Vec::new() }
     }
 
