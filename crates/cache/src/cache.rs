@@ -335,8 +335,8 @@ impl Cache {
     pub fn flush(&self) -> Result<(), Error> {
         self.in_all(Partition::flush).map_err(|source| {
             let refused: u64 = self.partitions.iter().map(Partition::refused_entries).sum();
-            let told = self.reported_refused.fetch_max(refused, Ordering::Relaxed);
-            Error::Flush { path: self.path.clone(), lost: refused.saturating_sub(told), source }
+            let reported = self.reported_refused.fetch_max(refused, Ordering::Relaxed);
+            Error::Flush { path: self.path.clone(), lost: refused.saturating_sub(reported), source }
         })
     }
 

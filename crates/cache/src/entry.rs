@@ -47,4 +47,4 @@ pub enum Refusal {
 }
 
 /// Called for each entry that is not kept, with its place in the batch.
-pub(crate) type Refused<'a> = dyn FnMut(usize, Refusal) + 'a;
+pub(crate) type OnRefusal<'a> = dyn FnMut(usize, Refusal) + 'a;

@@ -101,7 +101,7 @@ pub use key::{Key, KeyHash, KeyHasher};
 pub use lookup::Outcome;
 pub use options::{Builder, FlashOptions, MemoryDivision, Options, PowerLoss};
 #[doc(hidden)]
-pub use policy::marks_cleared;
+pub use policy::found_marks_cleared;
 pub use policy::{Reinsertion, division};
 pub use scan::Scan;
 pub use single::now;

@@ -166,7 +166,7 @@ pub const FOUND_TURNOVER_DIVISOR: u64 = 2;
 
 /// Most buckets of the index whose found marks are cleared for one entry that is copied to RAM, which bounds how long the
 /// index is locked. With more than some 200 times as many entries on flash as in RAM, marks last longer for it.
-pub const BUCKETS_COOLED_MAX: usize = 32;
+pub const BUCKETS_CLEARED_MAX: usize = 32;
 
 /// Longest value, in bytes; a segment may bound it further.
 pub const VALUE_BYTES_MAX: usize = 1 << 30;
@@ -182,8 +182,8 @@ pub const DRAM_FIRST_PARTITION_DIVISOR: u64 = 8;
 /// DRAM first: the evictor keeps 1/`SPARE_MEMORY_DIVISOR` of the RAM tier free.
 pub const SPARE_MEMORY_DIVISOR: u64 = 16;
 
-/// DRAM first: at most this share of the entries on flash counts as hot (Flashield's HDT).
-pub const HOT_PERCENT_MAX: usize = 70;
+/// DRAM first: at most this share of the entries on flash keeps its found mark (Flashield's hotness threshold, HDT).
+pub const FOUND_PERCENT_MAX: usize = 70;
 
 /// Bytes of an entry on flash beside its record: its summary entry, its part of block headers and of unused space.
 pub const RECORD_COST_BYTES: usize = 10;
@@ -195,7 +195,7 @@ pub const TAKE_BACK_READ_BYTES_MAX: usize = 1 << 20;
 /// device to take all that it was given.
 pub const SAVE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Most passes in which a cache that is closed saves all shards' RAM: each may bring back at most [`HOT_PERCENT_MAX`]
+/// Most passes in which a cache that is closed saves all shards' RAM: each may bring back at most [`FOUND_PERCENT_MAX`]
 /// of what the one before wrote.
 pub const SAVE_PASSES_MAX: usize = 16;
 
@@ -223,11 +223,11 @@ pub const SAMPLES_MAX: usize = 8192;
 /// Examples that a support vector machine needs before it decides.
 pub const EXAMPLES_MIN: u32 = 256;
 
-/// Batches of at least this many keys plan in scratch memory lent by the process.
-pub const LENT_ROOM_KEYS_MIN: usize = 256;
+/// The least number of keys of a batch that is looked up in a lent workspace.
+pub const LENT_WORKSPACE_KEYS_MIN: usize = 256;
 
-/// Scratch memories kept for the next such batches.
-pub const SPARE_ROOMS_MAX: usize = 16;
+/// Most workspaces kept for the next such batches.
+pub const SPARE_WORKSPACES_MAX: usize = 16;
 
 /// Bytes of entries that one step of a scan visits, or one entry if that is longer.
 pub const SCAN_STEP_BYTES: usize = 1 << 20;

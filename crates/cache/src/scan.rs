@@ -149,7 +149,7 @@ impl PartitionState {
         }
         let step = from..end.min(from + (SCAN_STEP_BYTES / geometry.block_size()).max(1) as u64);
         match flash.log.locate(from) {
-            Location::Memory(segment) => {
+            Location::WriteBuffer(segment) => {
                 // A copy: the holder of a shard may wait for the segment, so this thread must not wait for a shard (nor
                 // for the visitor) while it holds the segment. The bytes behind this step are copied, too, for an entry
                 // may reach there.

@@ -29,7 +29,7 @@ impl BegunReads {
                 Some((of, sequence)) if of == slot => sequence,
                 _ => match flash.log.locate(block) {
                     Location::Device { sequence } => sequence,
-                    Location::Memory(_) => return self.sequences.truncate(before),
+                    Location::WriteBuffer(_) => return self.sequences.truncate(before),
                 },
             };
             last = Some((slot, sequence));
@@ -103,11 +103,11 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                     continue;
                 }
                 blocks += 1;
-                let is_in_reach =
+                let is_within_span =
                     span == ReadSpan::Segments || reads.last().is_some_and(|read| read.segment == s);
                 match extents[begun.extents.len()..].last_mut() {
                     Some(last)
-                        if is_in_reach
+                        if is_within_span
                             && last.offset + last.len as u64 == offset
                             && last.len + size <= longest =>
                     {

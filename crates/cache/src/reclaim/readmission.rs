@@ -34,7 +34,7 @@ impl PartitionState {
             // Entries that are in RAM anyway need not be read.
             if shard.memory.detach(live.hash) {
                 shard.index.remove(live.hash, live.block_number);
-            } else if takes_back && live.recent && block_numbers.last() != Some(&live.block_number) {
+            } else if takes_back && live.is_found && block_numbers.last() != Some(&live.block_number) {
                 block_numbers.push(live.block_number);
             }
         }
@@ -50,8 +50,8 @@ impl PartitionState {
         let mut live = Vec::new();
         for (block_number, summary_entry) in segment.iter() {
             let (hash, RecordKind::Entry) = parse_summary_entry(summary_entry) else { continue };
-            if let Some(recent) = self.shard(hash).index.at(hash, block_number) {
-                live.push(IndexedEntry { hash, block_number, recent });
+            if let Some(is_found) = self.shard(hash).index.at(hash, block_number) {
+                live.push(IndexedEntry { hash, block_number, is_found });
             }
         }
         live
@@ -131,5 +131,5 @@ impl PartitionState {
 struct IndexedEntry {
     hash: KeyHash,
     block_number: u64,
-    recent: bool,
+    is_found: bool,
 }

@@ -56,7 +56,7 @@ mod tests {
     const BLOCKS: u64 = 32;
 
     fn probes(blocks: impl Iterator<Item = u64>) -> Vec<Probe> {
-        blocks.map(|block| Probe { block, key: 0, digest: KeyDigest::of(b""), recent: false }).collect()
+        blocks.map(|block| Probe { block, key: 0, digest: KeyDigest::of(b""), is_found: false }).collect()
     }
 
     /// The windows that are read.

@@ -59,7 +59,7 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Pair<'_, S> {
         let ((), mut false_positives) = help.both(
             || look_half_up(mine, 0..half, (&meeting, Side::Lower), io, scratch),
             |io| {
-                in_own_room(io, |io, scratch| {
+                in_own_workspace(io, |io, scratch| {
                     look_half_up(theirs, half..all, (&meeting, Side::Upper), io, scratch);
                 })
             },
@@ -84,7 +84,7 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Pair<'_, S> {
         let ((), mut false_positives) = help.both(
             || fetch(mine, flash, io, scratch),
             |io| {
-                in_own_room(io, |io, scratch| {
+                in_own_workspace(io, |io, scratch| {
                     scratch.probes = upper;
                     fetch(theirs, flash, io, scratch);
                 })
@@ -125,7 +125,7 @@ fn look_half_up<S: FnMut(usize, Outcome<'_>)>(
 }
 
 /// Has a helping thread look up in its own workspace; returns the false positives.
-fn in_own_room(io: &mut Io, look_up: impl FnOnce(&mut Io, &mut Scratch)) -> Vec<FalsePositive> {
+fn in_own_workspace(io: &mut Io, look_up: impl FnOnce(&mut Io, &mut Scratch)) -> Vec<FalsePositive> {
     let mut workspace = io.workspace.take().unwrap_or_default();
     workspace.scratch.begin();
     look_up(io, &mut workspace.scratch);

@@ -55,7 +55,7 @@ impl<'a> Arriving<'a> {
             let offset = geometry.offset(same[0].block);
             let at = (offset - read.extent.offset) as usize;
             let bytes = bytes.get(at..at + geometry.block_size()).filter(|_| !unread.contains(&offset));
-            let blocks = std::iter::once(read.blocks).chain(std::iter::repeat(ReadBlocks::Told));
+            let blocks = std::iter::once(read.blocks).chain(std::iter::repeat(ReadBlocks::AlreadyReported));
             for (some, blocks) in same.chunks(SIDE_BY_SIDE).zip(blocks) {
                 self.arrive_block(io, scratch, (&read, blocks), some, bytes, sink);
                 self.has_come(scratch, some, sink);

@@ -108,7 +108,7 @@ impl Tables {
         });
         let read = &mut self.reads[id as usize];
         read.probes.clear();
-        (read.record_len, read.blocks) = (None, ReadBlocks::Kept);
+        (read.record_len, read.blocks) = (None, ReadBlocks::Offered);
         (read.extent, read.sequence, read.instance) = (extent, sequence, instance);
         id
     }
