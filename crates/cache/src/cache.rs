@@ -45,13 +45,13 @@ impl Cache {
         Builder::default()
     }
 
-    /// Opens a cache, with what it held when it was stopped or killed. The folder that its path is in must be there. A cache
-    /// whose files were made with other sizes or by an older format starts empty, which the log (`tracing`) says.
+    /// Opens a cache, with what it held when it was stopped or killed. The folder that its path is in must be there. A
+    /// cache whose files were made with other sizes or by an older format starts empty, which the log (`tracing`) says.
     ///
     /// # Errors
     /// An option makes no sense, or sizes do not fit together (`Invalid`, `Geometry`, `OneSegment`); the file or a file
-    /// beside it cannot be made, read or reserved (`Device`, `State`), or is not the cache's (`Foreign`); another cache has
-    /// it (`InUse`); a thread cannot be started (`Thread`).
+    /// beside it cannot be made, read or reserved (`Device`, `State`), or is not the cache's (`Foreign`); another cache
+    /// has it (`InUse`); a thread cannot be started (`Thread`).
     pub fn open(options: Options) -> Result<Cache, OpenError> {
         options.check()?;
         let Some(flash) = &options.flash else {
@@ -62,7 +62,7 @@ impl Cache {
         Self::start(&options, |log| Log::open_partitions(flash.framing()?, log, flash.partitions))
     }
 
-    /// Like [`open`](Self::open), with the flash part on a given device.
+    /// Opens a cache as [`open`](Self::open) does, with the flash part on a given device.
     ///
     /// # Errors
     /// The errors of [`open`](Self::open), and `Invalid` if the options name no flash.
@@ -114,12 +114,13 @@ impl Cache {
     /// Looks up a batch. `sink(i, outcome)` is called once for each key, in any order. `now` is the Unix time in
     /// seconds.
     ///
-    /// No lock is held over I/O, nor while the sink is called: it may use the cache, also for keys of the batch. A block
-    /// that cannot be read, or fails its check, is a miss.
+    /// No lock is held over I/O, nor while the sink is called: it may use the cache, also for keys of the batch. A
+    /// block that cannot be read, or fails its check, is a miss.
     ///
     /// Once the scratch space of `io` has grown, a lookup of one key allocates nothing, unless its value is longer than
-    /// 1 MiB, or 256 KiB if it is compressed. A batch may allocate a list of its probes for each partition, to sort them,
-    /// and two lists if it is divided among partitions. With [`Engine::Pool`] each read allocates up to three times.
+    /// 1 MiB, or 256 KiB if it is compressed. A batch may allocate a list of its probes for each partition, to sort
+    /// them, and two lists if it is divided among partitions. With [`Engine::Pool`] each read allocates up to three
+    /// times.
     pub fn get_many(
         &self,
         io: &mut Io,
@@ -155,9 +156,9 @@ impl Cache {
         self.partitions[0].shared.flash.is_some()
     }
 
-    /// Like [`get_many`](Self::get_many), with the help of another thread if the batch is large and a core has no other
-    /// batch to look up. If all cores are busy ([`Team`](crate::Team)) and there is a RAM tier, it helps with reads
-    /// only. The outcome of each key goes to one of the sinks.
+    /// Looks up a batch as [`get_many`](Self::get_many) does, with the help of another thread if the batch is large and
+    /// a core has no other batch to look up. If all cores are busy ([`Team`](crate::Team)) and there is a RAM tier, it
+    /// helps with reads only. The outcome of each key goes to one of the sinks.
     pub fn get_many_parallel<S: FnMut(usize, Outcome<'_>) + Send>(
         &self,
         io: &mut Io,
@@ -217,7 +218,8 @@ impl Cache {
         refused
     }
 
-    /// Like [`put_many`](Self::put_many); `refused(i, why)` is called for each entry that was not stored.
+    /// Stores a batch as [`put_many`](Self::put_many) does; `refused(i, why)` is called for each entry that was not
+    /// stored.
     pub fn put_many_with(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize, Refusal)) {
         self.codecs.encode_entries(entries, |stored| {
             for (chunk, stored) in stored.chunks(PUT_CHUNK).enumerate() {
@@ -254,8 +256,8 @@ impl Cache {
         );
     }
 
-    /// Like [`put_many_with`](Self::put_many_with), but waits for a device that is behind, for `timeout` in all, so that
-    /// a burst longer than the write buffers is stored completely.
+    /// Stores a batch as [`put_many_with`](Self::put_many_with) does, but waits for a device that is behind, for
+    /// `timeout` in all, so that a burst longer than the write buffers is stored completely.
     pub fn put_many_waiting(
         &self,
         entries: &[Entry<'_>],
@@ -290,8 +292,8 @@ impl Cache {
         self.for_each_partition(keys, Key::hash, |partition, keys, _| partition.shared.delete_many(keys));
     }
 
-    /// Returns once no loss of power brings back what was deleted or overwritten before the call. Without flash, and with
-    /// [`PowerLoss::StartEmpty`](crate::PowerLoss), that is so at once.
+    /// Returns once no loss of power brings back what was deleted or overwritten before the call. Without flash, and
+    /// with [`PowerLoss::StartEmpty`](crate::PowerLoss), that is so at once.
     ///
     /// # Errors
     /// The journal cannot be synced, nor the cache be made to start empty.
@@ -302,8 +304,8 @@ impl Cache {
     /// Visits every entry, expired and negative ones too: its key, its value (`None`: negative), and when it expires,
     /// in seconds since 1970 (0: never). An entry that is put or removed meanwhile may or may not be visited; one that
     /// moves between RAM and flash may be visited once, twice or not at all; a copy in RAM of an entry whose place on
-    /// flash was reused is not visited. No entry over several blocks is read twice. Partitions are visited one after the other: first entries in RAM only, then those on the device, in its
-    /// order.
+    /// flash was reused is not visited. No entry over several blocks is read twice. Partitions are visited one after
+    /// the other: first entries in RAM only, then those on the device, in its order.
     pub fn scan(&self, io: &mut Io, mut visit: impl FnMut(&[u8], Option<&[u8]>, u32)) {
         let mut scan = Scan::default();
         while self.scan_on(io, &mut scan, &mut visit) {}
@@ -366,8 +368,8 @@ impl Cache {
     /// cache does the same, but cannot report errors.
     ///
     /// # Errors
-    /// The cache could not be stopped cleanly: it may start empty. If the device refuses what is in RAM only, that is lost,
-    /// or with a [`memory_folder`](crate::FlashOptions::memory_folder) stays there, as through a kill.
+    /// The cache could not be stopped cleanly: it may start empty. If the device refuses what is in RAM only, that is
+    /// lost, or with a [`memory_folder`](crate::FlashOptions::memory_folder) stays there, as through a kill.
     pub fn close(self) -> Result<(), Error> {
         let Self { codecs, partitions, path, .. } = self;
         // Waits for the thread that trains, while the files are still this cache's.

@@ -30,7 +30,7 @@ impl StoredEntry<'_> {
     }
 }
 
-/// Why an entry is not kept.
+/// The reason why an entry is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The device is behind.

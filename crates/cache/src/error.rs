@@ -5,7 +5,7 @@ use granary_log::OpenError;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a call failed. Lookups do not fail: what cannot be read is a miss, and is counted.
+/// The reason why a call failed. Lookups do not fail: what cannot be read is a miss, and is counted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -72,7 +72,7 @@ impl From<Error> for io::Error {
     }
 }
 
-/// Why a format cannot encode or decode a value.
+/// The reason why a format cannot encode or decode a value.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct CodecError(Box<dyn std::error::Error + Send + Sync>);

@@ -36,7 +36,7 @@ use std::sync::Arc;
 /// Most entries that one insertion passes to remove dead ones. An insertion makes at most one dead entry.
 const COMPACT_STEPS: usize = 8;
 
-/// Where an entry begins: the chunk's number (from the first ever, its low 16 bits) and the offset in it.
+/// The beginning of an entry: the chunk's number (from the first ever, its low 16 bits) and the offset in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EntryAt(u32);
 

@@ -40,7 +40,7 @@ impl Default for Scan {
 }
 
 impl PartitionState {
-    /// See [`Cache`](crate::Cache).
+    /// Takes one step of a scan: [`Cache::scan_on`](crate::Cache::scan_on).
     pub fn scan_on(
         &self,
         io: &mut Io,

@@ -1,4 +1,4 @@
-//! Where the entries of one shard may lie on flash: the index, and collisions that lookups found.
+//! The places of one shard's entries on flash: the index, and collisions that lookups found.
 
 use crate::framing::block::{payload, payload_size};
 use crate::framing::{Log, Placed, records_in};

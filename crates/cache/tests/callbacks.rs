@@ -1,5 +1,5 @@
-//! What a caller passes to the cache, to be called with outcomes, entries or refusals, may use the cache again, also for
-//! the same keys: no lock is held meanwhile. So may the wakers of tasks.
+//! What a caller passes to the cache, to be called with outcomes, entries or refusals, may use the cache again, also
+//! for the same keys: no lock is held meanwhile. So may the wakers of tasks.
 
 mod common;
 
@@ -53,7 +53,7 @@ fn put(cache: &Cache, keys: [u64; 2], number: u64) {
     cache.put_many(&entries);
 }
 
-/// What a callback does that was called for `key`: it gets, removes and puts that key and a neighbour.
+/// Does what a callback does that was called for `key`: it gets, removes and puts that key and a neighbour.
 fn use_again(cache: &Cache, key: u64) {
     let next = (key + 1) % KEYS;
     let bytes = [key, next].map(u64::to_le_bytes);
@@ -231,7 +231,7 @@ mod wakers {
 
     type Texts = AsyncCache<u64, String>;
 
-    /// What the clones and drops of a waker call while it is armed.
+    /// The work that the clones and drops of a waker call while it is armed.
     struct Callback {
         is_armed: AtomicBool,
         work: Box<dyn Fn() + Send + Sync>,
@@ -280,7 +280,7 @@ mod wakers {
         unsafe { Waker::from_raw(RawWaker::new(data, &CALLING)) }
     }
 
-    /// When a waker calls back.
+    /// The times at which a waker calls back.
     #[derive(Clone, Copy, PartialEq, Eq)]
     enum When {
         Cloned,

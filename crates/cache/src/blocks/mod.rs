@@ -42,7 +42,7 @@ pub(crate) struct Blocks {
     division: Mutex<Division>,
 }
 
-/// What finding a block means for the budget's division.
+/// The meaning of a found block for the budget's division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Find {
     /// The count of the read that brought the block, which is to be withdrawn: other keys use the block now, and would
@@ -174,8 +174,8 @@ impl Blocks {
         self.ghosts.as_ref().is_some_and(|ghosts| ghosts.returns(block_number))
     }
 
-    /// Counts misses, and divides the budget anew after enough of them. As long as entries do not fill their part, none of
-    /// them can have left it, and blocks use the rest of it anyway.
+    /// Counts misses, and divides the budget anew after enough of them. As long as entries do not fill their part, none
+    /// of them can have left it, and blocks use the rest of it anyway.
     pub fn count(&self, misses: Misses) {
         let Misses { reads, ghost_blocks, ghost_entries } = misses;
         if !self.plan.is_measured || misses == Misses::default() || self.pool.has_room() {

@@ -10,7 +10,7 @@ use crate::lookup::{BegunReads, LongEntry, Lookup, Outcome, ReadSpan, Scratch, W
 use crate::partition_state::PartitionState;
 use granary_log::ReadAhead;
 
-/// See [`Cache::get_many`](crate::Cache::get_many).
+/// Looks up a batch in one partition: [`Cache::get_many`](crate::Cache::get_many).
 pub(crate) fn get_many(
     shared: &PartitionState,
     io: &mut Io,

@@ -56,7 +56,7 @@ impl Shape {
         BucketEntry { tag: fingerprint >> 1, other: fingerprint & 1 == 1, is_found: number & 1 == 1, block }
     }
 
-    /// How many entries each group has, in unary.
+    /// The number of entries of each group, in unary.
     #[inline]
     fn groups(&self, line: &Line) -> u64 {
         load(line, 0) & self.groups_mask
@@ -113,7 +113,7 @@ impl Shape {
         }
     }
 
-    /// How many entries the bucket has.
+    /// The number of the bucket's entries.
     #[inline]
     pub fn taken(&self, line: &Line) -> usize {
         self.groups(line).count_ones() as usize

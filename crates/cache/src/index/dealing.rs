@@ -8,7 +8,7 @@ use super::shape::{Capacity, Shape};
 /// Entries collected by bucket, unordered; each bucket is encoded once, when it is complete.
 pub(super) struct Dealing {
     shape: Shape,
-    /// How many entries each bucket has.
+    /// The number of each bucket's entries.
     taken: Vec<u8>,
     /// The entries of each bucket, encoded as numbers.
     numbers: Vec<u64>,

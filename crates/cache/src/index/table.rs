@@ -29,7 +29,7 @@ pub(crate) struct Table {
     coming: usize,
 }
 
-/// What became of other entries.
+/// The fate of other entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inserted {
     /// Entries that the new one replaced: older versions of it, as far as is known.

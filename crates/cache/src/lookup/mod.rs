@@ -50,7 +50,7 @@ pub(crate) struct Lookup<'a, S> {
     pub read_blocks: ReadBlocks,
 }
 
-/// What the RAM tier does with the blocks that a lookup reads.
+/// The RAM tier's use of the blocks that a lookup reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ReadBlocks {
     /// It keeps those that are worth it.
@@ -93,8 +93,8 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         self.resolved[key as usize].load(Ordering::Relaxed)
     }
 
-    /// Claims the right to deliver a key's outcome; `false`: it has been claimed before. No data is handed over by it, so
-    /// the order of memory accesses does not matter.
+    /// Claims the right to deliver a key's outcome; `false`: it has been claimed before. No data is handed over by it,
+    /// so the order of memory accesses does not matter.
     #[inline]
     fn resolve(&self, key: u32) -> bool {
         !self.resolved[key as usize].swap(true, Ordering::Relaxed)

@@ -6,7 +6,7 @@ use super::probe::Probe;
 #[derive(Default)]
 pub(crate) struct Sorting {
     pub spare: Vec<Probe>,
-    /// Where the probes of each block end.
+    /// The end of each block's probes.
     ends: Vec<u32>,
 }
 

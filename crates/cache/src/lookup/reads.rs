@@ -62,7 +62,7 @@ impl BegunReads {
     }
 }
 
-/// How far one read may go.
+/// The blocks that one read may span.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadSpan {
     /// Over neighbouring segments.

@@ -6,7 +6,7 @@ use crate::limits::{
     DRAM_FIRST_MEMORY_DIVISOR, DRAM_FIRST_PARTITION_DIVISOR, FOUND_TURNOVER_DIVISOR, SHARDS,
 };
 
-/// What becomes of live entries when their segment is reused.
+/// The fate of live entries when their segment is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reinsertion {
     /// FIFO: they leave.

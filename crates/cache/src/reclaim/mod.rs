@@ -52,7 +52,7 @@ impl Consumer<Records> for PartitionState {
 }
 
 impl PartitionState {
-    /// See [`Flash::note_unindexed`].
+    /// Notes that flash may have entries that the index does not know: [`Flash::note_unindexed`].
     pub fn note_unindexed(&self) {
         self.flash.iter().for_each(Flash::note_unindexed);
     }

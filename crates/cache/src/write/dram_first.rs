@@ -161,8 +161,8 @@ impl PartitionState {
     }
 }
 
-/// Keeps an entry; `false`: it is too large, and older versions in RAM are removed. What could never be written is refused
-/// now rather than lost when it has to leave RAM.
+/// Keeps an entry; `false`: it is too large, and older versions in RAM are removed. What could never be written is
+/// refused now rather than lost when it has to leave RAM.
 fn put_one_in_memory(
     flash: &Flash,
     dram_first: &DramFirst,

@@ -166,7 +166,7 @@ impl PartitionState {
     /// Writes entries in RAM only to flash, the oldest first: the cache is being closed. The oldest segments are reused
     /// for it, but no more of them than it fills.
     ///
-    /// What the device refuses stays in the write buffers, which may outlive the process.
+    /// Entries that the device refuses stay in the write buffers, which may outlive the process.
     ///
     /// # Errors
     /// Some of it is not on the device.

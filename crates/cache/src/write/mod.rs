@@ -19,7 +19,7 @@ use crate::partition_state::PartitionState;
 use crate::stats::add;
 
 impl PartitionState {
-    /// See [`Cache::put_many_with`](crate::Cache::put_many_with).
+    /// Stores the part of a batch that is this partition's: [`Cache::put_many_with`](crate::Cache::put_many_with).
     pub fn put_many(&self, entries: &[StoredEntry<'_>], mut refused: impl FnMut(usize, Refusal)) {
         add(&self.counters.puts, entries.len() as u64);
         add(&self.counters.bytes_put, entries.iter().map(StoredEntry::bytes).sum::<usize>() as u64);
@@ -43,7 +43,7 @@ impl PartitionState {
         }
     }
 
-    /// See [`Cache::delete_many`](crate::Cache::delete_many).
+    /// Removes the keys of a batch that are this partition's: [`Cache::delete_many`](crate::Cache::delete_many).
     pub fn delete_many(&self, keys: &[Key<'_>]) {
         let Some(flash) = &self.flash else {
             for key in keys {

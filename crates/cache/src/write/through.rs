@@ -202,8 +202,8 @@ impl PartitionState {
     }
 }
 
-/// The indices of the entries to publish: all but refused entries whose key is placed by a later entry of the batch. Their
-/// deletion would be appended behind that newer entry, and delete it at the next start.
+/// The indices of the entries to publish: all but refused entries whose key is placed by a later entry of the batch.
+/// Their deletion would be appended behind that newer entry, and delete it at the next start.
 fn last_placed_or_refused(entries: &[StoredEntry<'_>], placed: &[Option<Placed>]) -> Vec<usize> {
     let all_placed = placed.iter().all(Option::is_some);
     if all_placed || placed.iter().all(Option::is_none) {

@@ -18,7 +18,8 @@ use ahead::DeviceEnd;
 use meeting::{Meeting, Side};
 use std::ops::Range;
 
-/// Looks up a batch that is large enough for two threads: [`Cache::get_many_parallel`](crate::Cache::get_many_parallel).
+/// Looks up a batch that is large enough for two threads:
+/// [`Cache::get_many_parallel`](crate::Cache::get_many_parallel).
 pub(crate) fn get_many_parallel<S: FnMut(usize, Outcome<'_>) + Send>(
     shared: &PartitionState,
     io: &mut Io,

@@ -56,7 +56,7 @@ impl Pending {
     }
 }
 
-/// See [`Cache::begin_many`](crate::Cache::begin_many).
+/// Begins lookups of a batch in one partition: [`Cache::begin_many`](crate::Cache::begin_many).
 pub(crate) fn begin_many(
     shared: &PartitionState,
     pending: &mut Pending,
@@ -81,7 +81,8 @@ pub(crate) fn begin_many(
     shared.helpers.take_back(&mut io.workspace, workspace);
 }
 
-/// See [`Cache::poll`](crate::Cache::poll). `partition` gives the partitions by their numbers; all are on one device.
+/// Delivers what has been read: [`Cache::poll`](crate::Cache::poll). `partition` gives the partitions by their numbers;
+/// all are on one device.
 pub(crate) fn poll<'a>(
     partition: impl Fn(usize) -> &'a PartitionState,
     pending: &mut Pending,
