@@ -278,7 +278,7 @@ impl Cache {
 
     /// Removes keys, for good: no kill brings them back. After a loss of power see
     /// [`sync_changes`](Self::sync_changes). A removal is never refused: if the log has no room, it waits in the
-    /// journal; if that cannot be written, a kill leaves the cache empty.
+    /// journal; if that cannot be written, which the log (`tracing`) says, a kill leaves the cache empty.
     pub fn delete_many(&self, keys: &[Key<'_>]) {
         self.single_flight.change(
             keys,
@@ -297,8 +297,9 @@ impl Cache {
     ///
     /// # Errors
     /// The journal cannot be synced, nor the cache be made to start empty.
-    pub fn sync_changes(&self) -> std::io::Result<()> {
-        self.partitions.iter().try_for_each(Partition::sync_changes)
+    pub fn sync_changes(&self) -> Result<(), Error> {
+        let synced = self.partitions.iter().try_for_each(Partition::sync_changes);
+        synced.map_err(|source| Error::Sync { path: self.path.clone(), source })
     }
 
     /// Visits every entry, expired and negative ones too: its key, its value (`None`: negative), and when it expires,
