@@ -119,8 +119,8 @@ impl Cache {
     ///
     /// Once the scratch space of `io` has grown, a lookup of one key allocates nothing, unless its value is longer than
     /// 1 MiB, or 256 KiB if it is compressed. A batch may allocate a list of its probes for each partition, to sort
-    /// them, and two lists if it is divided among partitions. With [`Engine::Pool`] each read allocates up to three
-    /// times.
+    /// them, and two lists if it is divided among partitions: of the places of all keys, and of a partition's keys.
+    /// With [`Engine::Pool`] each read allocates up to three times.
     pub fn get_many(
         &self,
         io: &mut Io,
@@ -158,7 +158,8 @@ impl Cache {
 
     /// Looks up a batch as [`get_many`](Self::get_many) does, with the help of another thread if the batch is large and
     /// a core has no other batch to look up. If all cores are busy ([`Team`](crate::Team)) and there is a RAM tier, it
-    /// helps with reads only. The outcome of each key goes to one of the sinks.
+    /// helps with reads only. The outcome of each key goes to one of the sinks. The helping thread's job, its sorted
+    /// probes and its list of keys not found where the index pointed are allocated for each batch that it helps with.
     pub fn get_many_parallel<S: FnMut(usize, Outcome<'_>) + Send>(
         &self,
         io: &mut Io,

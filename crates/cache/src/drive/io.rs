@@ -1,6 +1,7 @@
 //! The state that one thread keeps between lookups.
 
 use super::long_reads::LongReads;
+use super::parallel::Ahead;
 use crate::lookup::Workspace;
 use granary_log::Engine;
 
@@ -12,6 +13,8 @@ pub struct Io {
     pub(super) workspace: Option<Box<Workspace>>,
     /// Entries over several blocks that are being read.
     pub(crate) long: LongReads,
+    /// Reads of large batches that begin early.
+    pub(super) ahead: Ahead,
 }
 
 impl Io {

@@ -18,6 +18,13 @@ pub(crate) struct BegunReads {
 }
 
 impl BegunReads {
+    /// Forgets all, for blocks of `block_size` bytes.
+    pub fn clear(&mut self, block_size: usize) {
+        self.extents.clear();
+        self.sequences.clear();
+        self.block_size = block_size;
+    }
+
     /// Adds a range of blocks, unless some of it is in a write buffer.
     pub fn add(&mut self, flash: &Flash, blocks: std::ops::Range<u64>) {
         let geometry = flash.log.geometry();
