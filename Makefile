@@ -25,7 +25,7 @@ test: ## All tests, with the servers they need
 	scripts/install-test-servers.sh
 	mkdir -p target && : > $(SKIPPED)
 	$(TEST)
-	$(TEST) --features $(CACHE_FEATURES) --test typed --test asynchronous --test examples
+	$(TEST) --features $(CACHE_FEATURES) --test typed --test asynchronous --test callbacks --test examples
 	$(TEST) --features granary-cache/shuttle,granary-volume/shuttle --test interleavings
 	$(TEST) --features granary-ublk/device --test answers --test device
 	$(CARGO) test $(RELEASE) -p granary-cache --features async,serde --lib

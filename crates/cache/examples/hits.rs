@@ -11,14 +11,19 @@ fn processor_seconds() -> f64 {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    run(&std::env::args().skip(1).collect::<Vec<String>>());
+}
+
+/// Measures with these arguments.
+pub fn run(arguments: &[String]) {
     let numbers: Vec<usize> = arguments.iter().take(4).map(|word| word.parse().expect("a number")).collect();
     let [entries, value_bytes, batch, rounds] = numbers[..] else {
         panic!("hits ENTRIES VALUE_BYTES BATCH ROUNDS [MEMORY_FOLDER]")
     };
     let folder = tempfile::tempdir().expect("a folder");
     let memory = (entries * (value_bytes + 64) * 2) as u64;
-    let mut builder = Cache::builder().memory(memory).flash(folder.path().join("hits"), 256 << 20);
+    let flash_bytes = memory.clamp(16 << 20, 256 << 20);
+    let mut builder = Cache::builder().memory(memory).flash(folder.path().join("hits"), flash_bytes);
     if let Some(folder) = arguments.get(4) {
         builder = builder.memory_folder(folder);
     }

@@ -1,5 +1,5 @@
-//! The time to take over a RAM tier after a kill, and its speed: `killed ENTRIES MEMORY_MIB ROUNDS`. The same entries
-//! lie in a file on tmpfs and in private memory, in turn.
+//! The time to take over a RAM tier after a kill, and its speed: `killed ENTRIES MEMORY_MIB ROUNDS [LOOKUPS]`. The same
+//! entries lie in a file on tmpfs and in private memory, in turn.
 
 use granary_cache::admission::Admission;
 use granary_cache::limits::DEFAULT_MEMORY_FOLDER;
@@ -23,10 +23,10 @@ fn process_seconds() -> f64 {
     ticks.sum::<u64>() as f64 / 100.0
 }
 
-fn options(folder: &Path, memory_bytes: u64, is_shared: bool) -> Options {
+fn options(folder: &Path, memory_folder: &Path, memory_bytes: u64, is_shared: bool) -> Options {
     let mut flash = FlashOptions::new(folder.join(if is_shared { "shared" } else { "own" }), 64 << 20);
     flash.admission = Admission::None;
-    flash.memory_folder = is_shared.then(|| DEFAULT_MEMORY_FOLDER.into());
+    flash.memory_folder = is_shared.then(|| memory_folder.into());
     Options { flash: Some(flash), memory_bytes, ..Options::default() }
 }
 
@@ -41,9 +41,8 @@ fn fill(cache: &Cache, entries: u64) -> f64 {
     entries as f64 / (processor_seconds() - begun) / 1e6
 }
 
-fn read(cache: &Cache, entries: u64, batch: u64) -> f64 {
+fn read(cache: &Cache, entries: u64, batch: u64, lookups: u64) -> f64 {
     let (mut io, mut random, mut hits) = (Io::new(), 1u64, 0u64);
-    let lookups = 4_000_000;
     let begun = processor_seconds();
     for _ in 0..lookups / batch {
         let mut keys = Vec::with_capacity(batch as usize);
@@ -65,15 +64,25 @@ fn read(cache: &Cache, entries: u64, batch: u64) -> f64 {
 }
 
 fn main() {
-    let arguments: Vec<u64> = std::env::args().skip(1).map(|word| word.parse().expect("a number")).collect();
-    let [entries, memory_mib, rounds] = arguments[..] else { panic!("killed ENTRIES MEMORY_MIB ROUNDS") };
+    run(&std::env::args().skip(1).collect::<Vec<String>>());
+}
+
+/// Measures with these arguments.
+pub fn run(arguments: &[String]) {
+    let numbers: Vec<u64> = arguments.iter().map(|word| word.parse().expect("a number")).collect();
+    let (entries, memory_mib, rounds, lookups) = match numbers[..] {
+        [entries, memory_mib, rounds] => (entries, memory_mib, rounds, 4_000_000),
+        [entries, memory_mib, rounds, lookups] => (entries, memory_mib, rounds, lookups),
+        _ => panic!("killed ENTRIES MEMORY_MIB ROUNDS [LOOKUPS]"),
+    };
     let folder = tempfile::tempdir().expect("a folder");
+    let memory_folder = tempfile::tempdir_in(DEFAULT_MEMORY_FOLDER).expect("a folder on tmpfs");
     for _ in 0..rounds {
         for is_shared in [false, true] {
-            let options = options(folder.path(), memory_mib << 20, is_shared);
+            let options = options(folder.path(), memory_folder.path(), memory_mib << 20, is_shared);
             let cache = Cache::open(options.clone()).expect("it opens");
             let put = fill(&cache, entries);
-            let [one, many] = [1, 1000].map(|batch| read(&cache, entries, batch));
+            let [one, many] = [1, 1000].map(|batch| read(&cache, entries, batch, lookups));
             let stats = cache.stats();
             println!(
                 "shared {is_shared}: {put:.2} M puts/s, {one:.2} and {many:.2} M gets/s (1 and 1000 at once), {} entries, \

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
-/// How many of the numbers up to `n` are primes: a while for a large one.
+/// The number of primes up to `n`: a while for a large one.
 fn count_primes(n: u64) -> u64 {
     (2..=n).filter(|n| (2..).take_while(|d| d * d <= *n).all(|d| n % d != 0)).count() as u64
 }

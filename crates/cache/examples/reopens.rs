@@ -45,7 +45,11 @@ fn missed(cache: &Cache, keys: &[[u8; 8]]) -> Vec<[u8; 8]> {
 }
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    run(&std::env::args().skip(1).collect::<Vec<String>>());
+}
+
+/// Measures with these arguments.
+pub fn run(words: &[String]) {
     let number = |i: usize| words[i].parse::<u64>().expect("a number");
     let folder = tempfile::tempdir().expect("a folder");
     let mut flash = FlashOptions::new(folder.path().join("c"), number(2) << 20);

@@ -15,7 +15,7 @@ pub(crate) struct KeyInBatch {
 /// lookups touch stays in the processor's caches.
 pub(crate) struct KeysByShard {
     keys: Vec<KeyInBatch>,
-    /// Where the keys of each shard end.
+    /// The end of each shard's keys.
     ends: [usize; SHARDS],
 }
 

@@ -3,18 +3,17 @@
 //! A partition is a cache of its own: index, RAM tier, policy and a part of the file. Block numbers in the index are
 //! relative to the partition, so they take fewer bits.
 
-use crate::codec::{Codec, Encoded, OwnCodecs, StoredValue};
+use crate::codec::OwnCodecs;
 use crate::drive::{self, Helpers, Io, MemoryLookups, Pending};
 use crate::entry::{Entry, Refusal, StoredEntry};
 use crate::error::Error;
-use crate::framing::{Log, Records, block};
-use crate::key::{Key, KeyHash, KeyHasher};
-use crate::limits::{PARTITIONS_MAX, PUT_CHUNK, TIMEOUT_MAX};
+use crate::framing::{Log, Records};
+use crate::key::{Key, KeyHasher};
+use crate::limits::{PUT_CHUNK, SHARED_KEYS_MIN};
 use crate::lookup::Outcome;
 use crate::opening::Opening;
 use crate::options::{Builder, Options};
 use crate::partition::Partition;
-use crate::record::HEADER_SIZE_MAX;
 use crate::scan::Scan;
 use crate::single_flight::SingleFlight;
 use crate::stats::Stats;
@@ -24,9 +23,8 @@ use granary_log::sync::atomic::{AtomicU64, Ordering};
 use granary_log::{Engine, OpenError, Opened};
 use std::fmt;
 use std::io;
-use std::ops::Range;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A cache. Shared by threads; dropping it stops it cleanly, and it is warm when opened again.
 pub struct Cache {
@@ -47,13 +45,13 @@ impl Cache {
         Builder::default()
     }
 
-    /// Opens a cache, with what it held when it was stopped or killed. The folder that its path is in must be there. A cache
-    /// whose files were made with other sizes or by an older format starts empty, which the log (`tracing`) says.
+    /// Opens a cache, with what it held when it was stopped or killed. The folder that its path is in must be there. A
+    /// cache whose files were made with other sizes or by an older format starts empty, which the log (`tracing`) says.
     ///
     /// # Errors
     /// An option makes no sense, or sizes do not fit together (`Invalid`, `Geometry`, `OneSegment`); the file or a file
-    /// beside it cannot be made, read or reserved (`Device`, `State`), or is not the cache's (`Foreign`); another cache has
-    /// it (`InUse`); a thread cannot be started (`Thread`).
+    /// beside it cannot be made, read or reserved (`Device`, `State`), or is not the cache's (`Foreign`); another cache
+    /// has it (`InUse`); a thread cannot be started (`Thread`).
     pub fn open(options: Options) -> Result<Cache, OpenError> {
         options.check()?;
         let Some(flash) = &options.flash else {
@@ -64,7 +62,7 @@ impl Cache {
         Self::start(&options, |log| Log::open_partitions(flash.framing()?, log, flash.partitions))
     }
 
-    /// Like [`open`](Self::open), with the flash part on a given device.
+    /// Opens a cache as [`open`](Self::open) does, with the flash part on a given device.
     ///
     /// # Errors
     /// The errors of [`open`](Self::open), and `Invalid` if the options name no flash.
@@ -116,12 +114,13 @@ impl Cache {
     /// Looks up a batch. `sink(i, outcome)` is called once for each key, in any order. `now` is the Unix time in
     /// seconds.
     ///
-    /// No lock is held over I/O, nor while the sink is called: it may use the cache, also for keys of the batch. A block
-    /// that cannot be read, or fails its check, is a miss.
+    /// No lock is held over I/O, nor while the sink is called: it may use the cache, also for keys of the batch. A
+    /// block that cannot be read, or fails its check, is a miss.
     ///
     /// Once the scratch space of `io` has grown, a lookup of one key allocates nothing, unless its value is longer than
-    /// 1 MiB, or 256 KiB if it is compressed. A batch may allocate a list of its probes for each partition, to sort them,
-    /// and two lists if it is divided among partitions. With [`Engine::Pool`] each read allocates up to three times.
+    /// 1 MiB, or 256 KiB if it is compressed. A batch may allocate a list of its probes for each partition, to sort
+    /// them, and two lists if it is divided among partitions: of the places of all keys, and of a partition's keys.
+    /// With [`Engine::Pool`] each read allocates up to three times.
     pub fn get_many(
         &self,
         io: &mut Io,
@@ -171,9 +170,10 @@ impl Cache {
         self.partitions[0].shared.flash.is_some()
     }
 
-    /// Like [`get_many`](Self::get_many), with the help of another thread if the batch is large and a core has no other
-    /// batch to look up. If all cores are busy ([`Team`](crate::Team)) and there is a RAM tier, it helps with reads
-    /// only. The outcome of each key goes to one of the sinks.
+    /// Looks up a batch as [`get_many`](Self::get_many) does, with the help of another thread if the batch is large and
+    /// a core has no other batch to look up. If all cores are busy ([`Team`](crate::Team)) and there is a RAM tier, it
+    /// helps with reads only. The outcome of each key goes to one of the sinks. The helping thread's job, its sorted
+    /// probes and its list of keys not found where the index pointed are allocated for each batch that it helps with.
     pub fn get_many_parallel<S: FnMut(usize, Outcome<'_>) + Send>(
         &self,
         io: &mut Io,
@@ -182,9 +182,12 @@ impl Cache {
         mut sinks: [S; 2],
     ) {
         self.for_each_partition(keys, Key::hash, |partition, keys, positions| {
-            let sinks =
+            let [sink, other_sink] =
                 sinks.each_mut().map(|sink| |i, outcome: Outcome<'_>| sink(positions.position(i), outcome));
-            drive::get_many_parallel(&partition.shared, io, keys, now, sinks);
+            if keys.len() < SHARED_KEYS_MIN {
+                return drive::get_many(&partition.shared, io, keys, now, sink);
+            }
+            drive::get_many_parallel(&partition.shared, io, keys, now, [sink, other_sink]);
         });
     }
 
@@ -230,9 +233,10 @@ impl Cache {
         refused
     }
 
-    /// Like [`put_many`](Self::put_many); `refused(i, why)` is called for each entry that was not stored.
+    /// Stores a batch as [`put_many`](Self::put_many) does; `refused(i, why)` is called for each entry that was not
+    /// stored.
     pub fn put_many_with(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize, Refusal)) {
-        self.encode(entries, |stored| {
+        self.codecs.encode_entries(entries, |stored| {
             for (chunk, stored) in stored.chunks(PUT_CHUNK).enumerate() {
                 let first = chunk * PUT_CHUNK;
                 let mut refusals = Vec::new();
@@ -253,38 +257,8 @@ impl Cache {
     /// for the caller is the one that makes it.
     pub(crate) fn put_made(&self, entry: Entry<'_>) {
         self.single_flight.begin_store(entry.key.hash());
-        self.encode(&[entry], |stored| self.put_stored(stored, &mut |_, _| ()));
+        self.codecs.encode_entries(&[entry], |stored| self.put_stored(stored, &mut |_, _| ()));
         self.single_flight.end_store();
-    }
-
-    /// Calls `put` with the entries in their stored form, compressed or not.
-    fn encode(&self, entries: &[Entry<'_>], put: impl FnOnce(&[StoredEntry<'_>])) {
-        if !self.codecs.compresses() {
-            let stored = entries.iter().map(|entry| entry.value.map(StoredValue::raw));
-            return put(&stored_as(entries, stored));
-        }
-        let (mut encoded, mut bytes) = (Encoded::default(), Vec::new());
-        let stored: Vec<Option<(Codec, Range<usize>)>> = entries
-            .iter()
-            .map(|entry| {
-                let stored = self.codecs.encode(entry.key.bytes(), entry.value?, &mut encoded);
-                let begin = bytes.len();
-                if stored.codec != Codec::None {
-                    bytes.extend_from_slice(stored.bytes);
-                }
-                Some((stored.codec, begin..bytes.len()))
-            })
-            .collect();
-        let stored = entries.iter().zip(stored).map(|(entry, stored)| match stored? {
-            (Codec::None, _) => entry.value.map(StoredValue::raw),
-            (codec, range) => Some(StoredValue { codec, bytes: &bytes[range] }),
-        });
-        let stored = stored_as(entries, stored);
-        put(&stored);
-        let values = entries.iter().zip(&stored);
-        self.codecs.learn(
-            values.filter_map(|(raw, stored)| Some((raw.key.bytes(), raw.value?, stored.value?.bytes.len()))),
-        );
     }
 
     fn put_stored(&self, entries: &[StoredEntry<'_>], refused: &mut dyn FnMut(usize, Refusal)) {
@@ -297,8 +271,8 @@ impl Cache {
         );
     }
 
-    /// Like [`put_many_with`](Self::put_many_with), but waits for a device that is behind, for `timeout` in all, so that
-    /// a burst longer than the write buffers is stored completely.
+    /// Stores a batch as [`put_many_with`](Self::put_many_with) does, but waits for a device that is behind, for
+    /// `timeout` in all, so that a burst longer than the write buffers is stored completely.
     pub fn put_many_waiting(
         &self,
         entries: &[Entry<'_>],
@@ -311,44 +285,6 @@ impl Cache {
         }
     }
 
-    /// Divides entries into batches that each find room if no other thread puts: the iterator yields a batch as soon as
-    /// the cache is no longer [behind](Self::is_behind), or once `timeout`, which is for all batches, has run out.
-    pub fn batches_with_room(
-        &self,
-        entries: &[Entry<'_>],
-        timeout: Duration,
-    ) -> impl Iterator<Item = Range<usize>> {
-        let now = Instant::now();
-        let deadline = now.checked_add(timeout).unwrap_or(now + TIMEOUT_MAX);
-        let mut first = 0;
-        std::iter::from_fn(move || {
-            let rest = &entries[first..];
-            if rest.is_empty() {
-                return None;
-            }
-            let batch = first..first + self.prefix_that_fits(rest);
-            self.for_each_partition(
-                &entries[batch.clone()],
-                |entry| entry.key.hash(),
-                |partition, _, _| partition.wait_for_room(deadline),
-            );
-            first = batch.end;
-            Some(batch)
-        })
-    }
-
-    /// The number of leading entries that fit half a write buffer; at least one.
-    fn prefix_that_fits(&self, entries: &[Entry<'_>]) -> usize {
-        let Some(geometry) = self.partitions[0].geometry() else { return entries.len() };
-        let mut bytes = 0;
-        let fits = |entry: &&Entry<'_>| {
-            let record = entry.key.bytes().len() + entry.value.map_or(0, <[u8]>::len) + HEADER_SIZE_MAX;
-            bytes += block::bytes_taken(geometry, record) as u64;
-            bytes <= geometry.segment_bytes() / 2
-        };
-        entries.iter().take_while(fits).count().max(1)
-    }
-
     /// Whether puts need a write buffer and soon find none until the device has taken one. A caller that can delay the
     /// next batch avoids refusals.
     pub fn is_behind(&self) -> bool {
@@ -357,7 +293,7 @@ impl Cache {
 
     /// Removes keys, for good: no kill brings them back. After a loss of power see
     /// [`sync_changes`](Self::sync_changes). A removal is never refused: if the log has no room, it waits in the
-    /// journal; if that cannot be written, a kill leaves the cache empty.
+    /// journal; if that cannot be written, which the log (`tracing`) says, a kill leaves the cache empty.
     pub fn delete_many(&self, keys: &[Key<'_>]) {
         self.single_flight.change(
             keys,
@@ -371,20 +307,21 @@ impl Cache {
         self.for_each_partition(keys, Key::hash, |partition, keys, _| partition.shared.delete_many(keys));
     }
 
-    /// Returns once no loss of power brings back what was deleted or overwritten before the call. Without flash, and with
-    /// [`PowerLoss::StartEmpty`](crate::PowerLoss), that is so at once.
+    /// Returns once no loss of power brings back what was deleted or overwritten before the call. Without flash, and
+    /// with [`PowerLoss::StartEmpty`](crate::PowerLoss), that is so at once.
     ///
     /// # Errors
     /// The journal cannot be synced, nor the cache be made to start empty.
-    pub fn sync_changes(&self) -> std::io::Result<()> {
-        self.partitions.iter().try_for_each(Partition::sync_changes)
+    pub fn sync_changes(&self) -> Result<(), Error> {
+        let synced = self.partitions.iter().try_for_each(Partition::sync_changes);
+        synced.map_err(|source| Error::Sync { path: self.path.clone(), source })
     }
 
     /// Visits every entry, expired and negative ones too: its key, its value (`None`: negative), and when it expires,
     /// in seconds since 1970 (0: never). An entry that is put or removed meanwhile may or may not be visited; one that
     /// moves between RAM and flash may be visited once, twice or not at all; a copy in RAM of an entry whose place on
-    /// flash was reused is not visited. No entry over several blocks is read twice. Partitions are visited one after the other: first entries in RAM only, then those on the device, in its
-    /// order.
+    /// flash was reused is not visited. No entry over several blocks is read twice. Partitions are visited one after
+    /// the other: first entries in RAM only, then those on the device, in its order.
     pub fn scan(&self, io: &mut Io, mut visit: impl FnMut(&[u8], Option<&[u8]>, u32)) {
         let mut scan = Scan::default();
         while self.scan_on(io, &mut scan, &mut visit) {}
@@ -416,8 +353,8 @@ impl Cache {
     pub fn flush(&self) -> Result<(), Error> {
         self.in_all(Partition::flush).map_err(|source| {
             let refused: u64 = self.partitions.iter().map(Partition::refused_entries).sum();
-            let told = self.reported_refused.fetch_max(refused, Ordering::Relaxed);
-            Error::Flush { path: self.path.clone(), lost: refused.saturating_sub(told), source }
+            let reported = self.reported_refused.fetch_max(refused, Ordering::Relaxed);
+            Error::Flush { path: self.path.clone(), lost: refused.saturating_sub(reported), source }
         })
     }
 
@@ -447,8 +384,8 @@ impl Cache {
     /// cache does the same, but cannot report errors.
     ///
     /// # Errors
-    /// The cache could not be stopped cleanly: it may start empty. If the device refuses what is in RAM only, that is lost,
-    /// or with a [`memory_folder`](crate::FlashOptions::memory_folder) stays there, as through a kill.
+    /// The cache could not be stopped cleanly: it may start empty. If the device refuses what is in RAM only, that is
+    /// lost, or with a [`memory_folder`](crate::FlashOptions::memory_folder) stays there, as through a kill.
     pub fn close(self) -> Result<(), Error> {
         let Self { codecs, partitions, path, .. } = self;
         // Waits for the thread that trains, while the files are still this cache's.
@@ -468,45 +405,6 @@ impl Cache {
     /// Checks every structure against itself. For tests; other threads must be at rest.
     pub(crate) fn validate(&self) {
         self.partitions.iter().for_each(Partition::validate);
-    }
-
-    /// Divides a batch: calls `each` with a partition, its items in the order of the batch, and their places.
-    fn for_each_partition<T: Copy>(
-        &self,
-        batch: &[T],
-        hash: impl Fn(&T) -> KeyHash,
-        mut each: impl FnMut(&Partition, &[T], BatchPositions<'_>),
-    ) {
-        if let [only] = &self.partitions[..] {
-            return each(only, batch, BatchPositions::All);
-        }
-        let of = |item: &T| hash(item).partition(self.partitions.len());
-        if let [one] = batch {
-            return each(&self.partitions[of(one)], batch, BatchPositions::All);
-        }
-        // Dealt out by counting, in the order of the batch.
-        let mut ends = [0; PARTITIONS_MAX as usize];
-        batch.iter().for_each(|item| ends[of(item)] += 1);
-        let mut items = Vec::with_capacity(ends.iter().copied().max().unwrap_or(0));
-        let mut begin = 0;
-        for end in &mut ends {
-            (*end, begin) = (begin, begin + *end);
-        }
-        let mut positions = vec![0; batch.len()];
-        for (item, position) in batch.iter().zip(0u32..) {
-            let end = &mut ends[of(item)];
-            positions[*end] = position;
-            *end += 1;
-        }
-        let mut begin = 0;
-        for (partition, end) in self.partitions.iter().zip(ends) {
-            let positions = &positions[std::mem::replace(&mut begin, end)..end];
-            if !positions.is_empty() {
-                items.clear();
-                items.extend(positions.iter().map(|position| batch[*position as usize]));
-                each(partition, &items, BatchPositions::Some(positions));
-            }
-        }
     }
 }
 
@@ -535,38 +433,5 @@ impl Pending {
     /// A `Pending` for this cache only, with `engine`, or the next best.
     pub fn with_engine(cache: &Cache, engine: Engine) -> Self {
         Self::over(cache.partitions[0].shared.flash.as_ref(), engine)
-    }
-}
-
-/// The entries with their values in stored form.
-fn stored_as<'a>(
-    entries: &[Entry<'a>],
-    values: impl Iterator<Item = Option<StoredValue<'a>>>,
-) -> Vec<StoredEntry<'a>> {
-    let entries = entries.iter().zip(values);
-    entries
-        .map(|(Entry { key, expires_at, .. }, value)| StoredEntry {
-            key: *key,
-            value,
-            expires_at: *expires_at,
-        })
-        .collect()
-}
-
-/// The places in the batch of a partition's items.
-#[derive(Clone, Copy)]
-enum BatchPositions<'a> {
-    All,
-    Some(&'a [u32]),
-}
-
-impl BatchPositions<'_> {
-    /// The place in the batch of the partition's `i`-th item.
-    #[inline]
-    fn position(self, i: usize) -> usize {
-        match self {
-            Self::All => i,
-            Self::Some(positions) => positions[i] as usize,
-        }
     }
 }

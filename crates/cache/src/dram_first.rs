@@ -7,7 +7,7 @@ use granary_log::sync::atomic::{AtomicBool, AtomicU64};
 use granary_log::sync::{Condvar, Mutex};
 use std::time::Instant;
 
-/// What a cache needs to be DRAM first.
+/// The state of a cache that is DRAM first.
 pub(crate) struct DramFirst {
     /// Lock order: after the shard's.
     pub admitter: Mutex<Admitter>,
@@ -15,8 +15,8 @@ pub(crate) struct DramFirst {
     pub writes: bool,
     /// The admitter's [`Admitter::sample_threshold`], to be read without the lock.
     pub sample_threshold: AtomicU64,
-    /// While [`Log::newest_safe`](granary_log::Log::newest_safe) is below this segment, flash may hold entries that a recovery would
-    /// find and the index does not have: blocks that could not be read may be readable the next time.
+    /// While [`Log::newest_safe`](granary_log::Log::newest_safe) is below this segment, flash may hold entries that a
+    /// recovery would find and the index does not have: blocks that could not be read may be readable the next time.
     pub unindexed_until: AtomicU64,
     /// Whether entries that are read often return to RAM when their segment is reused.
     pub takes_back: AtomicBool,

@@ -30,7 +30,7 @@ impl StoredEntry<'_> {
     }
 }
 
-/// Why an entry is not kept.
+/// The reason why an entry is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The device is behind.
@@ -39,7 +39,10 @@ pub enum Refusal {
     )]
     NoRoom,
     /// The entry is longer than a write buffer or half of the RAM, or its key is longer than a block.
-    #[error("the entry is longer than a write buffer or half of the RAM, or its key than a block")]
+    #[error(
+        "the entry is longer than a write buffer (write_buffer_size) or half of the RAM (memory_bytes), or its key than a \
+         block (block_size): have these larger"
+    )]
     TooLong,
     /// A value that was made for the key at the same time may have been stored after the entry: the key was deleted.
     #[error("a value made for the key at the same time may have replaced the entry: the key is deleted")]
@@ -47,4 +50,4 @@ pub enum Refusal {
 }
 
 /// Called for each entry that is not kept, with its place in the batch.
-pub(crate) type Refused<'a> = dyn FnMut(usize, Refusal) + 'a;
+pub(crate) type OnRefusal<'a> = dyn FnMut(usize, Refusal) + 'a;

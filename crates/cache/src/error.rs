@@ -5,7 +5,7 @@ use granary_log::OpenError;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a call failed. Lookups do not fail: what cannot be read is a miss, and is counted.
+/// The reason why a call failed. Lookups do not fail: what cannot be read is a miss, and is counted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -43,6 +43,16 @@ pub enum Error {
         /// The operating system's answer.
         source: io::Error,
     },
+    /// What was deleted or overwritten cannot be synced: a loss of power may bring it back.
+    #[error(
+        "{path}: cannot sync what was deleted or overwritten, a loss of power may bring it back: {source}"
+    )]
+    Sync {
+        /// The path of the cache.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
     /// The cache cannot be emptied for good: after a crash old content may be back.
     #[error("{path}: cannot empty the cache for good: {source}")]
     Clear {
@@ -64,15 +74,16 @@ pub enum Error {
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         match &error {
-            Error::Flush { source, .. } | Error::Clear { source, .. } | Error::Close { source, .. } => {
-                io::Error::new(source.kind(), error)
-            }
+            Error::Flush { source, .. }
+            | Error::Sync { source, .. }
+            | Error::Clear { source, .. }
+            | Error::Close { source, .. } => io::Error::new(source.kind(), error),
             _ => io::Error::other(error),
         }
     }
 }
 
-/// Why a format cannot encode or decode a value.
+/// The reason why a format cannot encode or decode a value.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct CodecError(Box<dyn std::error::Error + Send + Sync>);

@@ -26,8 +26,8 @@ pub(crate) struct Flash {
     pub reinsertion: Reinsertion,
     /// The state of a DRAM-first cache.
     pub dram_first: Option<DramFirst>,
-    /// Whether a segment that the device refuses stays in its buffer and is tried again: the cache is being closed, and a
-    /// hole on the device would cost the next start what is before it.
+    /// Whether a segment that the device refuses stays in its buffer and is tried again: the cache is being closed, and
+    /// a hole on the device would cost the next start what is before it.
     pub retries_writes: AtomicBool,
     /// Entries of segments that the device refused.
     pub refused_entries: AtomicU64,

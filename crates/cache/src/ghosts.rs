@@ -51,7 +51,7 @@ impl Ghosts {
         (now + STAMPS - u64::from(found as u8)) % STAMPS <= PARTS
     }
 
-    /// Like [`contains`](Self::contains), and forgets the ghost.
+    /// Whether a ghost is remembered, which is forgotten then.
     pub fn returns(&self, hash: u64) -> bool {
         let contains = self.contains(hash);
         if contains {

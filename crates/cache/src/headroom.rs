@@ -11,7 +11,7 @@ pub(crate) fn spare_bytes(flash: &Flash, budget: u64) -> u64 {
     (budget / SPARE_MEMORY_DIVISOR).max(segment.min(budget / 4))
 }
 
-/// How much RAM is free.
+/// The amount of RAM that is free.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Headroom {
     /// The budget is exceeded.
@@ -24,12 +24,12 @@ pub(crate) enum Headroom {
 }
 
 impl Headroom {
-    /// How much RAM is free.
+    /// The amount of RAM that is free.
     pub fn of(flash: &Flash, pool: &Pool) -> Self {
         Self::with_entry(flash, pool, 0)
     }
 
-    /// How much RAM would be free with another entry of `bytes` bytes.
+    /// The amount of RAM that would be free with another entry of `bytes` bytes.
     pub fn with_entry(flash: &Flash, pool: &Pool, bytes: u64) -> Self {
         let wanted = spare_bytes(flash, pool.bytes());
         match pool.bytes().checked_sub(pool.used() + bytes) {

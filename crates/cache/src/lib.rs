@@ -15,11 +15,11 @@
 //! Fallible calls return [`Error`], or one of its parts: [`OpenError`], [`Refusal`], [`CodecError`]. Lookups do not
 //! fail: what cannot be read is a miss.
 //!
-//! Public items that this documentation hides are for Granary's own crates and tests. They are no part of the API and may
-//! change in any version.
+//! Public items that this documentation hides are for Granary's own crates and tests. They are no part of the API and
+//! may change in any version.
 //!
-//! Where the process has a limit of the length of files (`RLIMIT_FSIZE`), a write beyond it comes with SIGXFSZ, which ends
-//! the process unless the program ignores or handles it: then the write fails, as on a full disk.
+//! Where the process has a limit of the length of files (`RLIMIT_FSIZE`), a write beyond it comes with SIGXFSZ, which
+//! ends the process unless the program ignores or handles it: then the write fails, as on a full disk.
 //!
 //! ```
 //! use granary_cache::Cache;
@@ -41,6 +41,7 @@ mod applications;
 mod asynchronous;
 mod batch;
 mod blocks;
+mod by_partition;
 mod cache;
 mod codec;
 mod dram_first;
@@ -102,7 +103,7 @@ pub use key::{Key, KeyHash, KeyHasher};
 pub use lookup::Outcome;
 pub use options::{Builder, FlashOptions, MemoryDivision, Options, PowerLoss};
 #[doc(hidden)]
-pub use policy::marks_cleared;
+pub use policy::found_marks_cleared;
 pub use policy::{Reinsertion, division};
 pub use scan::Scan;
 pub use single::now;

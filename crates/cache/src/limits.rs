@@ -21,10 +21,10 @@ pub const ENTRY_BYTES_EXPECTED_MIN: u64 = 64;
 /// Bytes of a bucket of the index: a cache line.
 pub const BUCKET_BYTES: usize = 64;
 
-/// A full table of fewer buckets grows by one bucket in [`SMALL_GROWTH_DIVISOR`]. As many take 32 KiB, and have some 8000
-/// entries.
+/// A full table of fewer buckets grows by one bucket in [`SMALL_GROWTH_DIVISOR`]. As many take 32 KiB, and have some
+/// 8000 entries.
 pub const SMALL_TABLE_BUCKETS: usize = 512;
-/// See [`SMALL_TABLE_BUCKETS`]: after that it is 4/5 as full as before.
+/// A small table grows by one bucket in this many ([`SMALL_TABLE_BUCKETS`]): after that it is 4/5 as full as before.
 pub const SMALL_GROWTH_DIVISOR: usize = 4;
 
 /// A larger full table grows by one bucket in this many: after that it is 10/11 as full as before.
@@ -48,8 +48,8 @@ pub const EXPECTED_AHEAD_MAX: usize = 1024;
 /// stays in the processor's caches, and a few milliseconds' work.
 pub const PUT_CHUNK: usize = 4096;
 
-/// Most keys whose older versions on flash a put that stays in RAM deletes at once. A kill between the two leaves neither
-/// version of these.
+/// Most keys whose older versions on flash a put that stays in RAM deletes at once. A kill between the two leaves
+/// neither version of these.
 pub const OVERWRITE_CHUNK: usize = 64;
 
 /// Keys of a batch that are planned at once: as many as the processor's caches hold with all that is known
@@ -75,19 +75,20 @@ pub const ASYNC_DRIVERS_MAX: usize = 4;
 /// Most bytes of room to encode keys and values in that stay with a thread.
 pub const ENCODING_BYTES_KEPT: usize = 1 << 20;
 
-/// Keys whose entries or buckets the processor fetches from memory while others are looked at. Of a million entries, large
-/// batches take a tenth longer with 16, a third with 8, and as long with 32.
+/// Keys whose entries or buckets the processor fetches from memory while others are looked at. Of a million entries,
+/// large batches take a tenth longer with 16, a third with 8, and as long with 32.
 pub const SIDE_BY_SIDE: usize = 24;
 
 /// Bytes that a processor fetches at once from memory.
 pub const CACHE_LINE_BYTES: usize = 64;
-/// Most bytes of an entry that are fetched so; those of long ones follow each other, and the processor sees that itself.
+/// Most bytes of an entry that are fetched so; those of long ones follow each other, and the processor sees that
+/// itself.
 pub const PREFETCHED_BYTES_MAX: usize = 256;
 
 /// Keys of a batch that are worth another thread's help, which takes some 50 us to start.
 #[cfg(not(any(feature = "shuttle", miri)))]
 pub const SHARED_KEYS_MIN: usize = 8192;
-/// See above; a model checker's batches are small.
+/// Keys of a batch that are worth another thread's help: a model checker's batches are small.
 #[cfg(any(feature = "shuttle", miri))]
 pub const SHARED_KEYS_MIN: usize = 2;
 
@@ -101,7 +102,7 @@ pub const WANTED_DIVISOR: usize = 2;
 /// Entries of one put that are worth another thread's help with publishing them.
 #[cfg(not(any(feature = "shuttle", miri)))]
 pub const SHARED_ENTRIES_MIN: usize = 1024;
-/// See above.
+/// Entries of one put that are worth another thread's help: a model checker's puts are small.
 #[cfg(any(feature = "shuttle", miri))]
 pub const SHARED_ENTRIES_MIN: usize = 2;
 
@@ -119,7 +120,7 @@ pub const LOOK_ALIKE_BITS: u32 = 20;
 /// Blocks known not to hold a key although its tag is there, per shard.
 pub const COLLISIONS_PER_SHARD: usize = 64;
 
-/// How long the stop of a partition waits in all for slots for waiting deletions.
+/// The time that the stop of a partition waits in all for slots for waiting deletions.
 pub const STOP_WAITS_FOR_ROOM: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Deletions that wait for room in the log, of different keys, before the cache is reset instead.
@@ -128,19 +129,19 @@ pub const TOMBSTONES_MAX: usize = 4 << 20;
 /// Most bytes of multi-block entries that a lookup reads at once, except for one longer entry.
 pub const LONG_BYTES_AT_ONCE: usize = 1 << 20;
 
-/// How often a lookup follows an entry that moves while it is being read.
+/// Most times that a lookup follows an entry that moves while it is being read.
 pub const LOOKUP_ROUNDS_MAX: usize = 8;
 
-/// Chunks of the RAM tier are between these sizes, in bytes.
+/// The least bytes of a chunk of the RAM tier.
 pub const MEMORY_CHUNK_BYTES_MIN: usize = 512;
-/// See [`MEMORY_CHUNK_BYTES_MIN`].
+/// Most bytes of a chunk of the RAM tier, but for one with a longer entry.
 pub const MEMORY_CHUNK_BYTES_MAX: usize = 64 << 10;
 
 /// Default folder of the files of RAM tiers that outlive the process: a tmpfs on Linux.
 pub const DEFAULT_MEMORY_FOLDER: &str = "/dev/shm";
 
-/// How long a cache that is opened waits at most for the device, in seconds, to write again what was lost with the write
-/// buffers of the process before and is in RAM.
+/// The time that a cache that is opened waits at most for the device, in seconds, to write again what was lost with the
+/// write buffers of the process before and is in RAM.
 pub const WRITE_AGAIN_SECONDS_MAX: u64 = 30;
 
 /// Bytes of a page of memory. Chunks of the RAM tier that are longer are made of whole pages.
@@ -149,8 +150,8 @@ pub const SHARED_MEMORY_PAGE_BYTES: u64 = 4096;
 /// Bytes that a RAM tier on tmpfs has the kernel reserve at once.
 pub const SHARED_MEMORY_RESERVE_BYTES: u64 = 1 << 20;
 
-/// Write buffers that a RAM tier on tmpfs is to have room for beside itself: one is filled, one waits for the device, one
-/// is to be used again.
+/// Write buffers that a RAM tier on tmpfs is to have room for beside itself: one is filled, one waits for the device,
+/// one is to be used again.
 pub const WRITE_BUFFERS_USUAL: u64 = 3;
 
 /// An entry that is only in RAM takes at most 1/`SHARED_MEMORY_ENTRY_DIVISOR` of the RAM tier.
@@ -164,9 +165,9 @@ pub const FRESH_DIVISOR: u64 = 8;
 /// entry is copied to RAM if it is found on flash twice in about that time.
 pub const FOUND_TURNOVER_DIVISOR: u64 = 2;
 
-/// Most buckets of the index whose found marks are cleared for one entry that is copied to RAM, which bounds how long the
-/// index is locked. With more than some 200 times as many entries on flash as in RAM, marks last longer for it.
-pub const BUCKETS_COOLED_MAX: usize = 32;
+/// Most buckets of the index whose found marks are cleared for one entry that is copied to RAM, which bounds how long
+/// the index is locked. With more than some 200 times as many entries on flash as in RAM, marks last longer for it.
+pub const BUCKETS_CLEARED_MAX: usize = 32;
 
 /// Longest value, in bytes; a segment may bound it further.
 pub const VALUE_BYTES_MAX: usize = 1 << 30;
@@ -182,8 +183,8 @@ pub const DRAM_FIRST_PARTITION_DIVISOR: u64 = 8;
 /// DRAM first: the evictor keeps 1/`SPARE_MEMORY_DIVISOR` of the RAM tier free.
 pub const SPARE_MEMORY_DIVISOR: u64 = 16;
 
-/// DRAM first: at most this share of the entries on flash counts as hot (Flashield's HDT).
-pub const HOT_PERCENT_MAX: usize = 70;
+/// DRAM first: at most this share of the entries on flash keeps its found mark (Flashield's hotness threshold, HDT).
+pub const FOUND_PERCENT_MAX: usize = 70;
 
 /// Bytes of an entry on flash beside its record: its summary entry, its part of block headers and of unused space.
 pub const RECORD_COST_BYTES: usize = 10;
@@ -191,15 +192,15 @@ pub const RECORD_COST_BYTES: usize = 10;
 /// Bytes of a segment that are read at once to take entries back from it.
 pub const TAKE_BACK_READ_BYTES_MAX: usize = 1 << 20;
 
-/// How long a cache that is closed waits for room to save what is in RAM only, before it says so and waits for the
+/// The time that a cache that is closed waits for room to save what is in RAM only, before it says so and waits for the
 /// device to take all that it was given.
 pub const SAVE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Most passes in which a cache that is closed saves all shards' RAM: each may bring back at most [`HOT_PERCENT_MAX`]
+/// Most passes in which a cache that is closed saves all shards' RAM: each may bring back at most [`FOUND_PERCENT_MAX`]
 /// of what the one before wrote.
 pub const SAVE_PASSES_MAX: usize = 16;
 
-/// How long an unused write budget accumulates, in seconds.
+/// The time for which an unused write budget accumulates, in seconds.
 pub const BUDGET_BURST_SECONDS: f64 = 60.0;
 
 /// Bytes of flash for each bit of the filter of recent keys, in each of its two generations.
@@ -223,11 +224,11 @@ pub const SAMPLES_MAX: usize = 8192;
 /// Examples that a support vector machine needs before it decides.
 pub const EXAMPLES_MIN: u32 = 256;
 
-/// Batches of at least this many keys plan in scratch memory lent by the process.
-pub const LENT_ROOM_KEYS_MIN: usize = 256;
+/// The least number of keys of a batch that is looked up in a lent workspace.
+pub const LENT_WORKSPACE_KEYS_MIN: usize = 256;
 
-/// Scratch memories kept for the next such batches.
-pub const SPARE_ROOMS_MAX: usize = 16;
+/// Most workspaces kept for the next such batches.
+pub const SPARE_WORKSPACES_MAX: usize = 16;
 
 /// Bytes of entries that one step of a scan visits, or one entry if that is longer.
 pub const SCAN_STEP_BYTES: usize = 1 << 20;
@@ -247,10 +248,10 @@ pub const SUMMARY_BLOCKS_PER_SEGMENT_MIN: u32 = 16;
 /// Most free spaces at the ends of blocks that are remembered while a segment is filled.
 pub const FREE_SPACES_MAX: usize = 16;
 
-/// A free space is filled only within the last `FREE_SPACE_BLOCKS_BACK_MAX` blocks and, approximately, the last
-/// `FREE_SPACE_RECORDS_BACK_MAX` records: the summary entries behind it are compared and shifted.
+/// A free space is filled only within the last blocks, this many: the summary entries behind it are compared and
+/// shifted.
 pub const FREE_SPACE_BLOCKS_BACK_MAX: usize = 64;
-/// See above.
+/// A free space is filled only within the last records, approximately this many, for the same reason.
 pub const FREE_SPACE_RECORDS_BACK_MAX: usize = 2048;
 
 /// For a block of at least this many records a filter tells which may look alike; with fewer, all are compared.
@@ -268,7 +269,7 @@ pub use granary_log::limits::SUMMARY_ENTRY_MAX;
 pub const SUMMARY_ENTRY_BYTES: usize = 6;
 const _: () = assert!(SUMMARY_ENTRY_MAX >> (8 * SUMMARY_ENTRY_BYTES) == 0);
 
-/// How long a failed read is repeated block by block.
+/// The time for which a failed read is repeated block by block.
 pub const READ_BY_BLOCK_MAX: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// The longest wait for room, whatever `timeout` says.
@@ -289,10 +290,9 @@ pub const SHARDS_REPLAYED_TOGETHER: usize = 4;
 /// Most passes in which opening reads the segments to stay within its RAM.
 pub const OPENING_PASSES_MAX: usize = 8;
 
-/// Values between these lengths, in bytes, are compressed: shorter ones hardly ever save an eighth. No more than the
-/// maximum is allocated for a value, whatever its record says.
+/// The shortest value that is compressed, in bytes: shorter ones hardly ever save an eighth.
 pub const COMPRESSED_VALUE_BYTES_MIN: usize = 32;
-/// See [`COMPRESSED_VALUE_BYTES_MIN`].
+/// The longest value that is compressed, in bytes. No more is allocated for a value, whatever its record says.
 pub const COMPRESSED_VALUE_BYTES_MAX: usize = 4 << 20;
 
 /// The compression level of zstd.
@@ -356,8 +356,8 @@ pub const GHOST_ENTRY_BYTES: u64 = 64;
 /// Blocks have at least 1/`LEAST_BLOCKS_DIVISOR` of the RAM tier: lookups that go block by block need no more.
 pub const LEAST_BLOCKS_DIVISOR: u64 = 64;
 
-/// Blocks have 1/`FIRST_BLOCKS_DIVISOR` of the RAM tier until something is measured. Entries that are found for the first
-/// time fill what they may take.
+/// Blocks have 1/`FIRST_BLOCKS_DIVISOR` of the RAM tier until something is measured. Entries that are found for the
+/// first time fill what they may take.
 pub const FIRST_BLOCKS_DIVISOR: u64 = 2;
 
 /// Fewest blocks in the part that they have at least.
@@ -378,12 +378,12 @@ pub const BLOCK_SHARDS_MAX: u64 = 16;
 /// The RAM tier is divided anew after 1/`DIVISION_WINDOW_DIVISOR` of its bytes were read from flash.
 pub const DIVISION_WINDOW_DIVISOR: u64 = 32;
 
-/// Lookups in a block count as one visit, of a run of keys, until 1/`BLOCK_VISIT_DIVISOR` of the blocks of its shard have been
-/// replaced.
+/// Lookups in a block count as one visit, of a run of keys, until 1/`BLOCK_VISIT_DIVISOR` of the blocks of its shard
+/// have been replaced.
 pub const BLOCK_VISIT_DIVISOR: u64 = 16;
 
-/// The least number of blocks that have to be replaced before a lookup counts as another visit: other threads may read while
-/// a run goes on.
+/// The least number of blocks that have to be replaced before a lookup counts as another visit: other threads may read
+/// while a run goes on.
 pub const BLOCK_VISIT_REPLACED_MIN: u64 = 8;
 
 /// One in this many finds in blocks in RAM is copied to the entries.

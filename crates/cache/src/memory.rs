@@ -6,6 +6,7 @@ mod chunk;
 mod clock;
 pub(crate) mod entry;
 mod pool;
+mod room;
 pub(crate) mod shared;
 
 pub(crate) use adopt::{Adopted, FlashCopy};
@@ -16,9 +17,7 @@ use crate::admission::COUNT_MAX;
 use crate::codec::StoredValue;
 use crate::entry::StoredEntry;
 use crate::key::{Key, KeyHash, KeyHasher};
-use crate::limits::{
-    CACHE_LINE_BYTES, MEMORY_CHUNK_BYTES_MAX, PREFETCHED_BYTES_MAX, SHARED_MEMORY_PAGE_BYTES, SIDE_BY_SIDE,
-};
+use crate::limits::{CACHE_LINE_BYTES, PREFETCHED_BYTES_MAX, SIDE_BY_SIDE};
 use crate::record::{EntryRecord, HeaderBytes, parse_short, same_bytes};
 use chunk::Chunk;
 use entry::{
@@ -28,7 +27,7 @@ use entry::{
 use granary_log::prefetch::{prefetch, prefetch_value};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
-use pool::{CHUNKS_MAX, CHUNKS_OF_MARGIN, SHORT_ENTRY_BYTES, UnreportedPuts};
+use pool::{CHUNKS_MAX, SHORT_ENTRY_BYTES, UnreportedPuts};
 use shared::Arena;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -37,10 +36,7 @@ use std::sync::Arc;
 /// Most entries that one insertion passes to remove dead ones. An insertion makes at most one dead entry.
 const COMPACT_STEPS: usize = 8;
 
-/// A shard's next chunk has at most this part of its bytes, but a page.
-const CHUNKS_OF_GROWING_SHARD: usize = 16;
-
-/// Where an entry begins: the chunk's number (from the first ever, its low 16 bits) and the offset in it.
+/// The beginning of an entry: the chunk's number (from the first ever, its low 16 bits) and the offset in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EntryAt(u32);
 
@@ -410,51 +406,6 @@ impl Memory {
         true
     }
 
-    fn entry_bytes_max(&self, state: EntryState) -> u64 {
-        match (state, self.role) {
-            (EntryState::Clean, Role::InFrontOfFlash) => self.pool.share(),
-            _ => self.pool.entry_bytes_max(),
-        }
-    }
-
-    /// Makes room for an entry of `len` bytes of `key`, first by removing the key's older entry.
-    fn make_room(&mut self, key: Key<'_>, len: usize, now: u32) {
-        self.grow_table();
-        if !self.lacks_room(len) {
-            return;
-        }
-        self.remove(key);
-        // Clean entries leave without asking the policy.
-        self.evict_while(|this| this.lacks_room(len), Protected::Fresh, now, |_| Eviction::Keep);
-        // If other shards have entries that are not fresh, the caller evicts those.
-        self.evict_while(Self::exceeds_own_bounds, Protected::Nothing, now, |_| Eviction::Keep);
-    }
-
-    /// Whether another entry of `len` bytes would exceed the budget.
-    fn lacks_room(&self, len: usize) -> bool {
-        let more = if self.needs_chunk(len) { self.next_chunk_bytes().max(len) } else { 0 } as u64;
-        let exceeds = self.bytes_allocated() as u64 + more > self.pool.share()
-            && match self.role {
-                Role::InFrontOfFlash => true,
-                Role::Alone => {
-                    self.pool.used() - self.counted_bytes as u64 + self.bytes_allocated() as u64 + more
-                        > self.pool.bytes()
-                }
-            };
-        exceeds || self.exceeds_own_bounds()
-    }
-
-    /// Whether an entry with a record of `record` bytes fits a shard that is not full.
-    pub fn has_room(&self, record: usize) -> bool {
-        let more = RECORD_AT + record + CHUNKS_OF_MARGIN as usize * self.next_chunk_bytes();
-        (self.bytes_allocated() + more) as u64 <= self.pool.share() && !self.exceeds_own_bounds()
-    }
-
-    /// Whether another entry would exceed the shard's bounds, whatever its length.
-    fn exceeds_own_bounds(&self) -> bool {
-        self.table.len() as u64 >= self.entries || self.chunks.len() >= CHUNKS_MAX
-    }
-
     /// Points the table's entry of a key at `at`, where its entry is about to be; returns its former place.
     fn index_entry(&mut self, key: Key<'_>, at: EntryAt) -> Option<EntryAt> {
         self.grow_table();
@@ -490,40 +441,6 @@ impl Memory {
             ahead.get(number + SIDE_BY_SIDE).iter().for_each(|at| prefetch(Self::bytes(chunks, first, **at)));
             spread(hash_of(Self::bytes(chunks, first, *at), hasher).to_bits())
         });
-    }
-
-    /// Bytes of the next chunk: a shard that grows leaves a small part of its last one unused.
-    fn next_chunk_bytes(&self) -> usize {
-        let grown = (self.chunk_bytes / CHUNKS_OF_GROWING_SHARD).max(1);
-        self.pool.chunk_bytes(self.entries).min(grown.next_multiple_of(SHARED_MEMORY_PAGE_BYTES as usize))
-    }
-
-    /// Whether an entry of `len` bytes does not fit the last chunk.
-    fn needs_chunk(&self, len: usize) -> bool {
-        let full =
-            |chunk: &Chunk| chunk.capacity() - chunk.len() < len || chunk.len() >= MEMORY_CHUNK_BYTES_MAX;
-        self.chunks.back().is_none_or(full)
-    }
-
-    /// The place of the next entry, which has `len` bytes.
-    fn room_for(&mut self, len: usize) -> EntryAt {
-        if self.needs_chunk(len) {
-            let wanted = self.next_chunk_bytes().max(len);
-            let sequence = self.next_sequence();
-            let chunk = match self.spare.take() {
-                Some(mut spare) if spare.capacity() >= wanted => {
-                    spare.reuse(self.shard, sequence);
-                    spare
-                }
-                spare => {
-                    spare.into_iter().for_each(Chunk::release);
-                    Chunk::new(self.arena.as_ref(), wanted, self.shard, sequence)
-                }
-            };
-            self.chunk_bytes += chunk.capacity();
-            self.chunks.push_back(chunk);
-        }
-        EntryAt::new(self.last_chunk(), self.chunks.back().map_or(0, |chunk| chunk.len()))
     }
 
     /// The number of the first chunk, as [`EntryAt`] counts.

@@ -168,7 +168,7 @@ impl Partition {
         Err(error)
     }
 
-    /// See [`Cache`](crate::Cache).
+    /// Visits the next victim of each shard's RAM.
     pub fn next_victim(&self, visit: &mut dyn FnMut(Key<'_>, Option<&[u8]>)) {
         let codecs = &self.shared.codecs;
         let mut decoder = codecs.decoder();
@@ -194,12 +194,13 @@ impl Partition {
         self.shared.flash.as_ref().map_or(0, |flash| flash.refused_entries.load(Ordering::Relaxed))
     }
 
-    /// See [`Cache`](crate::Cache).
+    /// Returns once no loss of power undoes the changes before the call:
+    /// [`Cache::sync_changes`](crate::Cache::sync_changes).
     pub fn sync_changes(&self) -> io::Result<()> {
         self.shared.flash.as_ref().map_or(Ok(()), |flash| flash.log.sync_journal())
     }
 
-    /// See [`Cache`](crate::Cache).
+    /// Whether puts soon find no write buffer: [`Cache::is_behind`](crate::Cache::is_behind).
     pub fn is_behind(&self) -> bool {
         self.shared.flash.as_ref().is_some_and(|flash| self.needs_room(flash) && flash.log.is_behind())
     }

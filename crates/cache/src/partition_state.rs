@@ -112,7 +112,7 @@ impl PartitionState {
         }
     }
 
-    /// Like [`are_ghosts`](Self::are_ghosts), and forgets the ghosts.
+    /// Does what [`are_ghosts`](Self::are_ghosts) does, and forgets the ghosts.
     pub fn entries_return(&self, keys: &[Key<'_>], probes: &[Probe]) -> bool {
         let Some(ghosts) = self.pool.ghosts() else { return false };
         probes.iter().all(|probe| ghosts.returns(keys[probe.key as usize].hash().to_bits()))

@@ -98,7 +98,7 @@ pub(crate) struct EntryRecord<'a> {
     codec: Codec,
     pub expires_at: u32,
     pub key: &'a [u8],
-    /// Where the value begins in the record, and how long it is.
+    /// The value's offset in the record, and its length.
     value_at: usize,
     value_len: usize,
     /// From the record's start to the end of the given bytes.
@@ -115,7 +115,7 @@ impl<'a> EntryRecord<'a> {
         Some(StoredValue { codec: self.codec, bytes })
     }
 
-    /// Where the value begins in the record.
+    /// The value's offset in the record.
     pub fn value_at(&self) -> usize {
         self.value_at
     }

@@ -1,7 +1,7 @@
 //! Visiting all entries in steps.
 
 use crate::codec::StoredValue;
-use crate::drive::{Io, Usable, or_by_block};
+use crate::drive::{Io, LongRecord, Usable, or_by_block};
 use crate::flash::Flash;
 use crate::framing::{block, records_in};
 use crate::limits::{SCAN_COPY_BYTES, SCAN_STEP_BYTES, SHARDS};
@@ -40,7 +40,7 @@ impl Default for Scan {
 }
 
 impl PartitionState {
-    /// See [`Cache`](crate::Cache).
+    /// Takes one step of a scan: [`Cache::scan_on`](crate::Cache::scan_on).
     pub fn scan_on(
         &self,
         io: &mut Io,
@@ -149,7 +149,7 @@ impl PartitionState {
         }
         let step = from..end.min(from + (SCAN_STEP_BYTES / geometry.block_size()).max(1) as u64);
         match flash.log.locate(from) {
-            Location::Memory(segment) => {
+            Location::WriteBuffer(segment) => {
                 // A copy: the holder of a shard may wait for the segment, so this thread must not wait for a shard (nor
                 // for the visitor) while it holds the segment. The bytes behind this step are copied, too, for an entry
                 // may reach there.
@@ -181,7 +181,7 @@ impl PartitionState {
     ) {
         let geometry = *flash.log.geometry();
         // Extents do not overlap: an entry that reaches beyond its extent is read separately.
-        let step = Io::extent_bytes_max(geometry.block_size()) / geometry.block_size();
+        let step = granary_log::Io::extent_bytes_max(geometry.block_size()) / geometry.block_size();
         let extents: Vec<Extent> = blocks
             .clone()
             .step_by(step)
@@ -192,25 +192,27 @@ impl PartitionState {
             .collect();
         let instance = flash.log.instance();
         let mut beyond = Vec::new();
-        io.read_many(flash.log.device(), &extents, |i, result| {
+        io.reads.read_many(flash.log.device(), &extents, |i, result| {
             let mut again = None;
             let (bytes, _) = or_by_block(&flash.log, extents[i], Usable::EachBlock, result, &mut again);
             let block_numbers = blocks.start + (i * step) as u64..;
             for (block, block_number) in bytes.chunks_exact(geometry.block_size()).zip(block_numbers) {
                 let Some(header) = block::check(block, instance, block_number) else { continue };
                 if header.sequence == sequence
-                    && self.scan_block(flash, (block_number, sequence), header.count, block, visit)
-                        == Scanned::Beyond
+                    && let Scanned::Beyond { len } =
+                        self.scan_block(flash, (block_number, sequence), header.count, block, visit)
                 {
-                    beyond.push(block_number);
+                    beyond.push((LongRecord { block: block_number, sequence, len }, header.count));
                 }
             }
         });
-        for block_number in beyond {
-            let mut bytes = Vec::new();
-            if let Some(count) = io.read_record(&flash.log, block_number, sequence, &mut bytes) {
-                self.scan_payload(flash, (block_number, sequence), count, &bytes, visit);
-            }
+        let mut bytes = Vec::new();
+        for (record, count) in beyond {
+            io.long.read(&mut io.reads, &flash.log, [record], &mut bytes, |_, read| {
+                if let Some(payload) = read {
+                    self.scan_payload(flash, (record.block, sequence), count, payload, visit);
+                }
+            });
         }
     }
 
@@ -228,7 +230,7 @@ impl PartitionState {
             && !entry.is_whole()
         {
             if bytes.len() == size {
-                return Scanned::Beyond;
+                return Scanned::Beyond { len: entry.len() };
             }
             let payloads = bytes.chunks_exact(size).map(block::payload);
             let whole: Vec<u8> = payloads.flatten().copied().take(entry.len()).collect();
@@ -261,11 +263,12 @@ impl PartitionState {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Scanned {
     All,
-    /// The block's only entry reaches into following blocks, which were not read.
-    Beyond,
+    /// The block's only entry, of `len` bytes, reaches into following blocks, which were not read.
+    Beyond {
+        len: usize,
+    },
 }
 
 #[cfg(test)]

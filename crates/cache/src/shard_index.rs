@@ -1,4 +1,4 @@
-//! Where the entries of one shard may lie on flash: the index, and collisions that lookups found.
+//! The places of one shard's entries on flash: the index, and collisions that lookups found.
 
 use crate::framing::block::{payload, payload_size};
 use crate::framing::{Log, Placed, records_in};
@@ -49,11 +49,11 @@ impl ShardIndex {
         self.table.prefetch(self.bits(hash));
     }
 
-    /// Visits the blocks that may hold an entry of this hash, each with its found mark; `marks`: sets that mark.
+    /// Visits the blocks that may hold an entry of this hash, each with its found mark; `sets_found_marks`: sets it.
     #[inline]
-    pub fn find(&mut self, hash: KeyHash, marks: bool, visit: impl FnMut(u64, bool)) {
+    pub fn find(&mut self, hash: KeyHash, sets_found_marks: bool, visit: impl FnMut(u64, bool)) {
         let bits = self.bits(hash);
-        self.table.find(bits, marks, visit);
+        self.table.find(bits, sets_found_marks, visit);
     }
 
     /// The found mark of this hash's entry in `block`; `None`: there is no such entry.
@@ -177,7 +177,7 @@ enum Holds {
 
 fn holds(log: &Log, collisions: &CollisionFilter, key: Key<'_>, block: u64) -> Holds {
     match log.locate(block) {
-        Location::Memory(segment) => {
+        Location::WriteBuffer(segment) => {
             let segment = segment.read();
             let size = payload_size(log.geometry());
             let Some((count, bytes)) = records_in(&segment, block) else { return Holds::Unknown };

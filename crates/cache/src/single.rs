@@ -64,8 +64,8 @@ impl Cache {
         found
     }
 
-    /// Stores a value, which stays until it is replaced, removed or evicted. It is written when its write buffer is full,
-    /// or with [`flush`](Self::flush) or [`close`](Self::close): a kill before that loses it, unless there is a
+    /// Stores a value, which stays until it is replaced, removed or evicted. It is written when its write buffer is
+    /// full, or with [`flush`](Self::flush) or [`close`](Self::close): a kill before that loses it, unless there is a
     /// [`memory_folder`](crate::FlashOptions::memory_folder). With another admission than
     /// [`Admission::All`](crate::admission::Admission::All) it is in RAM only, until it has to leave or the cache is closed.
     ///
@@ -115,7 +115,7 @@ impl Cache {
     /// for it: that is a deadlock. A value that is made counts as two misses, one for each lookup.
     ///
     /// # Errors
-    /// What `make` returns. Threads that waited for it try for themselves, one after the other.
+    /// Those that `make` returns. Threads that waited for it try for themselves, one after the other.
     pub fn get_or_insert_with<E>(
         &self,
         key: &[u8],
@@ -124,10 +124,11 @@ impl Cache {
         self.get_or_make_bytes(key, || 0, make)
     }
 
-    /// Like [`get_or_insert_with`](Self::get_or_insert_with); the made value expires after `ttl`, to the second.
+    /// Does what [`get_or_insert_with`](Self::get_or_insert_with) does; the made value expires after `ttl`, to the
+    /// second.
     ///
     /// # Errors
-    /// What `make` returns.
+    /// Those that `make` returns.
     pub fn get_or_insert_with_ttl<E>(
         &self,
         key: &[u8],

@@ -6,8 +6,6 @@ use granary_log::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use granary_log::sync::{Arc, Condvar, Mutex, MutexGuard};
 #[cfg(feature = "async")]
 use std::collections::BTreeMap;
-#[cfg(feature = "async")]
-use std::collections::btree_map::Entry;
 use std::collections::{HashMap, HashSet};
 #[cfg(feature = "async")]
 use std::task::Waker;
@@ -16,11 +14,11 @@ use std::task::Waker;
 #[derive(Default)]
 pub(crate) struct SingleFlight {
     flights: Mutex<HashMap<Box<[u8]>, Arc<Flight>>>,
-    /// How many there are: whoever changes keys looks here first.
+    /// Their number: whoever changes keys looks here first.
     count: AtomicUsize,
-    /// How many made values were stored.
+    /// The number of made values that were stored.
     stored: AtomicU64,
-    /// How many of these stores have ended.
+    /// The number of these stores that have ended.
     ended: AtomicU64,
     /// The keys of the last of them, the `n`-th at `n % MADE_LATELY`.
     stored_lately: Mutex<Box<[KeyHash]>>,
@@ -74,7 +72,9 @@ struct Wait<'a> {
 #[cfg(feature = "async")]
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        lock(&self.flight.state).tasks.remove(&self.number);
+        let waker = lock(&self.flight.state).tasks.remove(&self.number);
+        // The task's code: no lock is held.
+        drop(waker);
     }
 }
 
@@ -118,10 +118,10 @@ impl SingleFlight {
         self.ended.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Runs `change` on `items`, and cancels the values that are being made for their keys: those are not stored, and not
-    /// given to callers that come after the change. Where one may have been stored in between, `delete` deletes the key;
-    /// changing it again could undo what other threads have done since. Returns the indexes of the items whose keys were
-    /// deleted.
+    /// Runs `change` on `items`, and cancels the values that are being made for their keys: those are not stored, and
+    /// not given to callers that come after the change. Where one may have been stored in between, `delete` deletes the
+    /// key; changing it again could undo what other threads have done since. Returns the indexes of the items whose
+    /// keys were deleted.
     pub fn change<'a, T>(
         &self,
         items: &[T],
@@ -137,8 +137,8 @@ impl SingleFlight {
             before = ended;
         }
         change(items);
-        // Those who began to make a value after the keys were cancelled and before they were changed. Who begins from here
-        // on makes it of what is there after the change.
+        // Those who began to make a value after the keys were cancelled and before they were changed. Who begins from
+        // here on makes it of what is there after the change.
         self.cancel(items.iter().map(|item| key(item).bytes()));
         let Some(stored) = self.stored_since(before) else { return Vec::new() };
         let keys = items.iter().map(key).enumerate();
@@ -167,7 +167,7 @@ impl SingleFlight {
         again.and(changed)
     }
 
-    /// How many made values were stored.
+    /// The number of made values that were stored.
     fn stored(&self) -> u64 {
         self.stored.load(Ordering::SeqCst)
     }
@@ -197,8 +197,8 @@ impl SingleFlight {
         }
     }
 
-    /// Waits until the flight's value is stored, if that goes on. Only then is it taken out: whoever finds none changes the
-    /// key at once.
+    /// Waits until the flight's value is stored, if that goes on. Only then is it taken out: whoever finds none changes
+    /// the key at once.
     fn cancel_flight(&self, key: &[u8], flight: &Arc<Flight>) {
         lock(&flight.state).is_cancelled = true;
         self.take_out(key, flight);
@@ -229,7 +229,7 @@ impl Flight {
         state.value.clone()
     }
 
-    /// Like [`wait`](Self::wait), for a task.
+    /// Waits as [`wait`](Self::wait) does, for a task.
     #[cfg(feature = "async")]
     pub async fn wait_async(&self) -> Option<Vec<u8>> {
         let number = {
@@ -239,14 +239,15 @@ impl Flight {
         };
         let _wait = Wait { flight: self, number };
         std::future::poll_fn(|context| {
+            // Cloning and dropping wakers is the task's code: no lock is held.
+            let waker = context.waker().clone();
             let mut state = lock(&self.state);
             if state.has_ended {
                 return std::task::Poll::Ready(state.value.clone());
             }
-            match state.tasks.entry(number) {
-                Entry::Occupied(mut waker) => waker.get_mut().clone_from(context.waker()),
-                Entry::Vacant(vacant) => _ = vacant.insert(context.waker().clone()),
-            }
+            let older = state.tasks.insert(number, waker);
+            drop(state);
+            drop(older);
             std::task::Poll::Pending
         })
         .await

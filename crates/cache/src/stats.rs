@@ -86,14 +86,14 @@ stats! {
         lost,
         /// Entries that left the index because another key looks like theirs.
         displaced,
-        /// Entries of the index that a put or delete took over from an older version of its key or from another key that
-        /// looks like it: which of the two, the index does not know.
+        /// Entries of the index that a put or delete took over from an older version of its key or from another key
+        /// that looks like it: which of the two, the index does not know.
         taken_over_unsure,
         /// The expected number of these that belonged to other keys, summed over puts and deletes, in units of
         /// 1/2^[`LOOK_ALIKE_BITS`](crate::limits::LOOK_ALIKE_BITS).
         look_alikes_expected,
-        /// Entries on flash that the start left out of the index because a later one looks like theirs: they had left it
-        /// before. Those of deleted keys are not counted.
+        /// Entries on flash that the start left out of the index because a later one looks like theirs: they had left
+        /// it before. Those of deleted keys are not counted.
         displaced_at_start,
         /// Entries that the start compared with later look-alikes, which may be versions of the same key.
         compared_at_start,

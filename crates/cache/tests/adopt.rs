@@ -27,7 +27,7 @@ fn put_and_abandon(options: Options) {
     put_and_abandon_behind(options, || ());
 }
 
-/// Like [`put_and_abandon`], with something that happens once the cache is open.
+/// Does what [`put_and_abandon`] does, with something that happens once the cache is open.
 fn put_and_abandon_behind(options: Options, then: impl FnOnce()) {
     let cache = Cache::open(options).unwrap();
     let names: Vec<[u8; 8]> = (0..KEYS).map(u64::to_le_bytes).collect();

@@ -18,7 +18,7 @@ const KEYS: u64 = 10_000;
 
 const NOW: u32 = 1_000;
 
-/// Where the entries are found.
+/// The place where the entries are found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Tier {
     Memory,

@@ -1,5 +1,5 @@
-//! What a caller passes to the cache, to be called with outcomes, entries or refusals, may use the cache again, also for
-//! the same keys: no lock is held meanwhile.
+//! What a caller passes to the cache, to be called with outcomes, entries or refusals, may use the cache again, also
+//! for the same keys: no lock is held meanwhile. So may the wakers of tasks.
 
 mod common;
 
@@ -53,7 +53,7 @@ fn put(cache: &Cache, keys: [u64; 2], number: u64) {
     cache.put_many(&entries);
 }
 
-/// What a callback does that was called for `key`: it gets, removes and puts that key and a neighbour.
+/// Does what a callback does that was called for `key`: it gets, removes and puts that key and a neighbour.
 fn use_again(cache: &Cache, key: u64) {
     let next = (key + 1) % KEYS;
     let bytes = [key, next].map(u64::to_le_bytes);
@@ -215,4 +215,165 @@ fn puts() {
         assert_eq!(refused, KEYS / 50);
         (0..KEYS).for_each(|key| use_again(cache, key));
     });
+}
+
+/// Wakers of tasks, whose clones and drops are code of the task's runtime.
+#[cfg(feature = "async")]
+mod wakers {
+    use super::{options, without_deadlock};
+    use granary_cache::{AsyncCache, Cache, TypedCache};
+    use std::convert::Infallible;
+    use std::future::poll_fn;
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
+
+    type Texts = AsyncCache<u64, String>;
+
+    /// The work that the clones and drops of a waker call while it is armed.
+    struct Callback {
+        is_armed: AtomicBool,
+        work: Box<dyn Fn() + Send + Sync>,
+    }
+
+    impl Callback {
+        fn arm(&self, is_armed: bool) {
+            self.is_armed.store(is_armed, Ordering::SeqCst);
+        }
+
+        fn call(&self) {
+            if self.is_armed.load(Ordering::SeqCst) {
+                (self.work)();
+            }
+        }
+    }
+
+    static CALLING: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, release);
+
+    unsafe fn clone(data: *const ()) -> RawWaker {
+        // SAFETY: the waker has a share of this `Arc`.
+        unsafe {
+            (*data.cast::<Callback>()).call();
+            Arc::increment_strong_count(data.cast::<Callback>());
+        }
+        RawWaker::new(data, &CALLING)
+    }
+
+    /// Calls nothing: it is the cache's thread that wakes, and must not wait for itself.
+    unsafe fn wake(data: *const ()) {
+        // SAFETY: it takes the waker's share.
+        drop(unsafe { Arc::from_raw(data.cast::<Callback>()) });
+    }
+
+    fn wake_by_ref(_: *const ()) {}
+
+    unsafe fn release(data: *const ()) {
+        // SAFETY: it takes the waker's share.
+        let callback = unsafe { Arc::from_raw(data.cast::<Callback>()) };
+        callback.call();
+    }
+
+    fn waker(callback: &Arc<Callback>) -> Waker {
+        let data = Arc::into_raw(Arc::clone(callback)).cast::<()>();
+        // SAFETY: each waker has a share of the `Arc`, which is shared by threads.
+        unsafe { Waker::from_raw(RawWaker::new(data, &CALLING)) }
+    }
+
+    /// The times at which a waker calls back.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum When {
+        Cloned,
+        /// It makes room for the next poll's.
+        Replaced,
+        /// Its future is dropped.
+        Dropped,
+    }
+
+    const WHENS: [When; 3] = [When::Cloned, When::Replaced, When::Dropped];
+
+    fn is_ready<T>(future: &mut Pin<Box<dyn Future<Output = T> + '_>>) -> bool {
+        future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    /// Polls a future with a waker that calls `work`, and ends it; `go_on` is called meanwhile.
+    fn poll_calling(
+        mut future: Pin<Box<dyn Future<Output = ()> + '_>>,
+        when: When,
+        work: impl Fn() + Send + Sync + 'static,
+        mut go_on: impl FnMut(),
+    ) {
+        let callback = Arc::new(Callback { is_armed: AtomicBool::new(false), work: Box::new(work) });
+        let waker = waker(&callback);
+        callback.arm(when == When::Cloned);
+        let mut has_ended = future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
+        callback.arm(when == When::Replaced);
+        if when != When::Dropped {
+            has_ended = has_ended || is_ready(&mut future);
+            callback.arm(false);
+            while !has_ended {
+                go_on();
+                std::thread::yield_now();
+                has_ended = is_ready(&mut future);
+            }
+        }
+        callback.arm(when == When::Dropped);
+        drop(future);
+        callback.arm(false);
+    }
+
+    #[test]
+    fn of_a_task_that_reads() {
+        const KEYS: u64 = 300;
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(options(folder.path(), 64, 64, 0)).unwrap();
+        let cache: Texts = AsyncCache::new(TypedCache::new(cache)).unwrap();
+        for key in 0..KEYS {
+            cache.insert(&key, &key.to_string()).unwrap();
+        }
+        cache.typed().flush().unwrap();
+        without_deadlock("reading", move || {
+            for (key, when) in (0..KEYS).flat_map(|key| WHENS.map(|when| (key, when))) {
+                let read = async { assert_eq!(cache.get(&key).await, Some(key.to_string())) };
+                let shared = cache.clone();
+                // By the same thread of the cache, which must not wait for this one.
+                let read_again = move || {
+                    let mut again: Pin<Box<dyn Future<Output = Option<String>>>> = Box::pin(shared.get(&key));
+                    while !is_ready(&mut again) {
+                        std::thread::yield_now();
+                    }
+                };
+                poll_calling(Box::pin(read), when, read_again, || ());
+            }
+        });
+    }
+
+    #[test]
+    fn of_a_task_that_waits_for_a_value_being_made() {
+        without_deadlock("single flight", || {
+            for when in WHENS {
+                let cache = Cache::builder().memory(1 << 20).open().unwrap();
+                let cache: Texts = AsyncCache::new(TypedCache::new(cache)).unwrap();
+                let make = |polls: u64| async move {
+                    let mut left = polls;
+                    poll_fn(|_| {
+                        left = left.saturating_sub(1);
+                        if left == 0 { Poll::Ready(()) } else { Poll::Pending }
+                    })
+                    .await;
+                    Ok::<_, Infallible>("made".to_owned())
+                };
+                let mut maker: Pin<Box<dyn Future<Output = ()> + '_>> =
+                    Box::pin(async { drop(cache.get_or_insert_with(&7, || make(2)).await) });
+                assert!(!is_ready(&mut maker), "it waits for its value");
+                let waiter = async { drop(cache.get_or_insert_with(&7, || make(1)).await) };
+                let shared = cache.clone();
+                let change = move || shared.insert(&7, &"put".to_owned()).unwrap();
+                let mut has_made = false;
+                let go_on = || has_made = has_made || is_ready(&mut maker);
+                poll_calling(Box::pin(waiter), when, change, go_on);
+                assert_eq!(cache.typed().get(&7).as_deref(), Some("put"));
+            }
+        });
+    }
 }

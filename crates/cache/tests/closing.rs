@@ -142,8 +142,8 @@ fn a_slow_device_is_waited_for() {
     let device = GatedDevice::new(FILE_SIZE);
     let open = || Cache::open_on(Box::new(device.clone()), options.clone()).unwrap();
     let cache = open();
-    // Once round the ring: slots have to be emptied from here on, which a flusher that waits does not. What is large goes to
-    // flash at once.
+    // Once round the ring: slots have to be emptied from here on, which a flusher that waits does not. What is large
+    // goes to flash at once.
     for key in 0..150u64 {
         let key = key.to_le_bytes();
         let large = [&b"large"[..], &key].concat();
@@ -164,8 +164,8 @@ fn a_slow_device_is_waited_for() {
     testing::validate(&cache);
 }
 
-/// What no segment or block can hold is refused when it is put, rather than lost at the stop; without writes RAM alone is
-/// the bound.
+/// What no segment or block can hold is refused when it is put, rather than lost at the stop; without writes RAM alone
+/// is the bound.
 #[test]
 fn what_could_never_be_written_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -28,7 +28,7 @@ fn keys_that_look_alike_do_not_drive_each_other_out_for_ever() {
 }
 
 #[test]
-fn a_hint_ends_with_the_segment_it_is_of() {
+fn what_is_known_of_a_block_ends_with_its_segment() {
     let folder = tempfile::tempdir().unwrap();
     let cache = open(folder.path(), 4);
     put_alone(&cache, ONE, 1);

@@ -47,7 +47,7 @@ fn put(cache: &Cache, round: u64) {
     }
 }
 
-/// How many keys are found; each has the value of `round`.
+/// The number of keys that are found; each has the value of `round`.
 fn check(cache: &Cache, round: u64) -> u64 {
     let bytes: Vec<[u8; 8]> = (0..KEYS).map(u64::to_le_bytes).collect();
     let keys: Vec<Key<'_>> = bytes.iter().map(|key| cache.key(key)).collect();

@@ -22,6 +22,14 @@ fn errors_name_the_option_or_the_path() {
 }
 
 #[test]
+fn an_error_stays_itself_as_one_of_the_operating_system() {
+    let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
+    let error = std::io::Error::from(Error::Sync { path: "/a/cache".into(), source });
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+    assert!(error.to_string().starts_with("/a/cache: cannot sync"), "{error}");
+}
+
+#[test]
 fn a_batch_says_which_entries_were_not_kept() {
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::open(options(folder.path(), 64, 64, 16 << 10)).unwrap();

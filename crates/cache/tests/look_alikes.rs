@@ -122,6 +122,44 @@ fn write_through_a_start_finds_what_the_index_had() {
     }
 }
 
+/// Half of the keys are put again in each round. Once the file is full, a round costs what the one before did.
+#[test]
+fn reopens_with_changes_cost_no_more_from_round_to_round() {
+    let level = |costs: &[u64], what: &str| {
+        let (least, most) = (costs.iter().min().unwrap(), costs.iter().max().unwrap());
+        assert!(*least > 0 && *most <= 2 * least, "{what}: {costs:?}");
+    };
+    for ends in [Ends::Stop, Ends::Kill] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = options(folder.path(), Admission::All, 0);
+        options.flash.as_mut().unwrap().file_size = 8 << 20;
+        let keys = keys(&options);
+        let again: Vec<[u8; 8]> = keys.iter().copied().step_by(2).collect();
+        let (mut written, mut compared) = (Vec::new(), Vec::new());
+        for round in 0..2 * REOPENS {
+            let cache = Cache::open(options.clone()).unwrap();
+            let stats = cache.stats();
+            let most = stats.records_measured * SAME_HASH_MAX as u64;
+            assert!(
+                stats.compared_at_start <= most,
+                "round {round}: {} comparisons",
+                stats.compared_at_start
+            );
+            compared.push(stats.compared_at_start);
+            let changed = if round == 0 { &keys } else { &again };
+            changed.chunks(BATCH).for_each(|keys| put(&cache, keys));
+            cache.flush().unwrap();
+            written.push(cache.stats().bytes_written);
+            match ends {
+                Ends::Stop => cache.close().unwrap(),
+                Ends::Kill => testing::abandon(cache),
+            }
+        }
+        level(&written[1..], "bytes written");
+        level(&compared[REOPENS..], "entries compared");
+    }
+}
+
 #[test]
 fn dram_first_a_start_finds_what_the_index_had() {
     let rounds = reopen(Admission::Probability(1.0), 1 << 20, Ends::Stop);

@@ -554,8 +554,8 @@ fn dram_first_in_partitions() {
     run(13, SHAPES[10], Engine::Pool);
 }
 
-/// Torn, lost and misdirected writes, flipped bits, reads cut short, refused reads, writes and syncs, crashes at write N.
-/// Returns how many faults struck the reads of `engine`.
+/// Torn, lost and misdirected writes, flipped bits, reads cut short, refused reads, writes and syncs, crashes at write
+/// N. Returns how many faults struck the reads of `engine`.
 fn through_faults(seed: u64, engine: Engine) -> u64 {
     let shape = [1, 2, 3, 5, 6, 7, 8, 9, 10].map(|i| SHAPES[i])[seed as usize % 9];
     let folder = tempfile::tempdir().unwrap();

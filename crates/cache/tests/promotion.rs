@@ -1,5 +1,5 @@
-//! When an entry found on flash is copied to the RAM tier: at once while there is room, else when it is found twice
-//! before half of the tier was replaced.
+//! The times at which an entry found on flash is copied to the RAM tier: at once while there is room, else when it is
+//! found twice before half of the tier was replaced.
 
 use granary_cache::{Cache, Entry, FlashOptions, Io, MemoryDivision, Options, Outcome};
 use std::path::Path;

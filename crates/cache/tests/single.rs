@@ -73,7 +73,7 @@ fn what_is_not_kept_is_an_error_and_leaves_nothing_older() {
     cache.insert(b"key", b"old").unwrap();
     assert_eq!(cache.insert(b"key", &vec![0; 1 << 20]), Err(Refusal::TooLong));
     assert_eq!(cache.get(b"key"), None);
-    assert!(Refusal::TooLong.to_string().contains("longer than a write buffer"));
+    assert!(Refusal::TooLong.to_string().contains("longer than a write buffer (write_buffer_size)"));
 }
 
 #[test]

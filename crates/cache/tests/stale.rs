@@ -98,7 +98,7 @@ fn a_slow_reader_does_not_keep_a_block_that_was_overwritten() {
     assert_eq!(cache.stats().hits_block, 1, "its block is, from now on");
 }
 
-/// Where the small files lie, and the device.
+/// The folder of the small files, and the device.
 type Image = (String, Arc<MemoryDevice>);
 
 /// More deletions than a segment holds are lost in a kill; the next start, which appends them again, is killed after

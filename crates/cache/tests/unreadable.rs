@@ -49,7 +49,7 @@ fn filled(folder: &tempfile::TempDir) -> (Arc<OneBad>, Cache, Vec<[u8; 8]>) {
     (device, cache, names)
 }
 
-/// How many keys a blocking batch finds.
+/// The number of keys that a blocking batch finds.
 fn found_at_once(cache: &Cache, names: &[[u8; 8]]) -> u64 {
     let keys: Vec<Key<'_>> = names.iter().map(|name| cache.key(name)).collect();
     let mut found = 0;
@@ -59,7 +59,7 @@ fn found_at_once(cache: &Cache, names: &[[u8; 8]]) -> u64 {
     found
 }
 
-/// How many keys background lookups find.
+/// The number of keys that background lookups find.
 fn found_later(cache: &Cache, names: &[[u8; 8]]) -> u64 {
     let keys: Vec<Key<'_>> = names.iter().map(|name| cache.key(name)).collect();
     let mut pending = Pending::with_engine(cache, Engine::Plain);
@@ -79,7 +79,7 @@ fn found_later(cache: &Cache, names: &[[u8; 8]]) -> u64 {
     found
 }
 
-/// How many entries a scan visits.
+/// The number of entries that a scan visits.
 fn scanned(cache: &Cache, _: &[[u8; 8]]) -> u64 {
     let mut visited = 0;
     cache.scan(&mut Io::with_engine(Engine::Plain), |_, _, _| visited += 1);

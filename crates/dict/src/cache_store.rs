@@ -154,10 +154,7 @@ impl CacheStore {
     /// `CANNOT_OPEN_FILE`: the cache's files cannot be synced.
     pub fn sync_changes(&self) -> Result<(), DictError> {
         self.cache.sync_changes().map_err(|error| {
-            DictError::new(
-                Code::CannotOpenFile,
-                format!("Cannot sync the files of a cache, so a loss of power may undo the change: {error}"),
-            )
+            DictError::new(Code::CannotOpenFile, format!("A loss of power may undo the change: {error}"))
         })
     }
 

@@ -52,7 +52,7 @@ pub trait Consumer<F: Framing>: Send + Sync {
 /// Where a block is now.
 pub enum Location<F: Framing> {
     /// In a write buffer.
-    Memory(Arc<Segment<F>>),
+    WriteBuffer(Arc<Segment<F>>),
     /// On the device, written as part of the segment with this sequence number.
     Device {
         /// The sequence number that the block must carry.
@@ -233,7 +233,7 @@ impl<F: Framing> Log<F> {
         let buffers = self.read_buffers();
         let sequence = self.slots.sequence(&self.geometry, self.geometry.slot_of_block(block), buffers.head);
         match sequence.checked_sub(buffers.newest_written() + 1) {
-            Some(i) => Location::Memory(Arc::clone(&buffers.live[i as usize])),
+            Some(i) => Location::WriteBuffer(Arc::clone(&buffers.live[i as usize])),
             None => Location::Device { sequence },
         }
     }

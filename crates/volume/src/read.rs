@@ -51,7 +51,7 @@ impl Running {
                     self.checksums.prefetch(slot, index);
                     return Located::OnDevice(DeviceBlock { place, sequence });
                 }
-                Location::Memory(segment) => {
+                Location::WriteBuffer(segment) => {
                     let segment = segment.read();
                     // The slot may have been reused since the lookup. As long as the map points to the block, its slot
                     // is not freed.
@@ -221,7 +221,7 @@ impl Running {
     fn is_confirmed(&self, lba: u64) -> bool {
         let Some(place) = self.map.get(lba) else { return true };
         let block = u64::from(place.block());
-        if matches!(self.log.locate(block), Location::Memory(_)) {
+        if matches!(self.log.locate(block), Location::WriteBuffer(_)) {
             return true;
         }
         let slot = self.log.geometry().slot_of_block(block);

@@ -9,9 +9,9 @@ pub struct Candidate<'a> {
     pub key: Key<'a>,
     /// Bytes that it takes on flash.
     pub bytes: u64,
-    /// How often it was read in DRAM, up to [`COUNT_MAX`].
+    /// The number of its reads in DRAM, up to [`COUNT_MAX`].
     pub reads: u8,
-    /// How often it was overwritten in DRAM, up to [`COUNT_MAX`].
+    /// The number of times it was overwritten in DRAM, up to [`COUNT_MAX`].
     pub updates: u8,
 }
 

@@ -1,4 +1,4 @@
-//! How long an object stays on flash.
+//! The time for which an object stays on flash.
 
 /// The least share of the bytes put that counts as admitted. It bounds the lifetime.
 const ADMITTED_MIN: f64 = 0.05;

@@ -1,5 +1,5 @@
-//! Which objects that leave DRAM are written to flash. It decides and does nothing else: the cache asks it, and so does
-//! a replay of a trace.
+//! The choice of objects that leave DRAM to be written to flash. It decides and does nothing else: the cache asks it,
+//! and so does a replay of a trace.
 //!
 //! Flash wears out by writes, and most objects of a cache are never read again: an object that is not written costs no
 //! wear. After "Flashield: a DramFirst Key-value Cache that Controls Flash Write Amplification" (Eisenman et al., NSDI
@@ -28,7 +28,7 @@ use flashield::Learners;
 use returning::Returning;
 use reuse::Reuse;
 
-/// Which objects go to flash.
+/// The choice of objects that go to flash.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Admission {
     /// Every entry, as soon as it is put.

@@ -10,7 +10,7 @@ use crate::limits::{HASH_BITS, SAMPLES_MAX};
 use fastrand::Rng;
 use std::collections::{HashMap, VecDeque};
 
-/// How often an object was read and updated.
+/// The numbers of an object's reads and updates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ObjectCounts {
     pub reads: u8,
@@ -31,7 +31,7 @@ struct Sample {
     /// The object was looked up and missed: the next put brings it back, and is no update.
     missed: bool,
     remembered: Option<Example>,
-    /// When the example was remembered; identifies its entry in the queue.
+    /// The time at which the example was remembered; identifies its entry in the queue.
     since: u64,
 }
 

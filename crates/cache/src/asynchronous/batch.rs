@@ -31,14 +31,15 @@ impl Future for PendingValues {
     type Output = Values;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Values> {
+        // Cloning and dropping wakers is the task's code: no lock is held.
+        let waker = context.waker().clone();
         let mut state = self.0.lock();
         if state.left == 0 {
             return Poll::Ready(std::mem::take(&mut state.values));
         }
-        match &mut state.waker {
-            Some(waker) => waker.clone_from(context.waker()),
-            none => *none = Some(context.waker().clone()),
-        }
+        let older = state.waker.replace(waker);
+        drop(state);
+        drop(older);
         Poll::Pending
     }
 }

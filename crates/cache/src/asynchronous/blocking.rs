@@ -1,7 +1,7 @@
 //! Calls that wait for the device, each on a thread of its own.
 
 use super::AsyncCache;
-use super::hidden::Hidden;
+use super::thread_clones::ThreadClones;
 use crate::error::Error;
 use crate::typed::TypedCache;
 use granary_log::sync::{Arc, Mutex, PoisonError};
@@ -15,17 +15,17 @@ struct CallState<T> {
     waker: Option<Waker>,
 }
 
-/// A clone held by a thread, counted in `hidden`.
-struct HiddenClone<K: ?Sized, V, C> {
+/// A clone held by a thread, counted in `thread_clones`.
+struct ThreadClone<K: ?Sized, V, C> {
     cache: Option<AsyncCache<K, V, C>>,
-    hidden: Arc<Hidden>,
+    thread_clones: Arc<ThreadClones>,
 }
 
-impl<K: ?Sized, V, C> HiddenClone<K, V, C> {
+impl<K: ?Sized, V, C> ThreadClone<K, V, C> {
     fn of(cache: &AsyncCache<K, V, C>) -> Self {
-        let hidden = Arc::clone(&cache.0.hidden);
-        hidden.change(|count| *count += 1);
-        Self { cache: Some(cache.clone()), hidden }
+        let thread_clones = Arc::clone(&cache.0.thread_clones);
+        thread_clones.change(|count| *count += 1);
+        Self { cache: Some(cache.clone()), thread_clones }
     }
 
     fn typed(&self) -> &TypedCache<K, V, C> {
@@ -33,10 +33,10 @@ impl<K: ?Sized, V, C> HiddenClone<K, V, C> {
     }
 }
 
-impl<K: ?Sized, V, C> Drop for HiddenClone<K, V, C> {
+impl<K: ?Sized, V, C> Drop for ThreadClone<K, V, C> {
     fn drop(&mut self) {
         drop(self.cache.take());
-        self.hidden.change(|count| *count -= 1);
+        self.thread_clones.change(|count| *count -= 1);
     }
 }
 
@@ -45,10 +45,10 @@ async fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let shared = Arc::new(Mutex::new(CallState { result: None, waker: None }));
-    let told = Arc::clone(&shared);
+    let reported = Arc::clone(&shared);
     let work = move || {
         let result = catch_unwind(AssertUnwindSafe(work));
-        let mut state = told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = reported.lock().unwrap_or_else(PoisonError::into_inner);
         state.result = Some(result);
         let waker = state.waker.take();
         drop(state);
@@ -59,14 +59,17 @@ async fn on_thread<T: Send + 'static>(
     let thread = std::thread::Builder::new().name("granary-flush".into());
     thread.spawn(work).map_err(|source| Error::Start { source })?;
     poll_fn(|context| {
+        // Cloning and dropping wakers is the task's code: no lock is held.
+        let waker = context.waker().clone();
         let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        match state.result.take() {
-            Some(result) => Poll::Ready(result.unwrap_or_else(|panic| resume_unwind(panic))),
-            None => {
-                state.waker = Some(context.waker().clone());
-                Poll::Pending
-            }
-        }
+        let Some(result) = state.result.take() else {
+            let older = state.waker.replace(waker);
+            drop(state);
+            drop(older);
+            return Poll::Pending;
+        };
+        drop(state);
+        Poll::Ready(result.unwrap_or_else(|panic| resume_unwind(panic)))
     })
     .await
 }
@@ -77,7 +80,7 @@ impl<K: ?Sized + 'static, V: 'static, C: 'static> AsyncCache<K, V, C> {
     /// # Errors
     /// The errors of [`Cache::flush`](crate::Cache::flush).
     pub async fn flush(&self) -> Result<(), Error> {
-        let this = HiddenClone::of(self);
+        let this = ThreadClone::of(self);
         on_thread(move || this.typed().flush()).await
     }
 
@@ -86,7 +89,7 @@ impl<K: ?Sized + 'static, V: 'static, C: 'static> AsyncCache<K, V, C> {
     /// # Errors
     /// The operating system refuses.
     pub async fn clear(&self) -> Result<(), Error> {
-        let this = HiddenClone::of(self);
+        let this = ThreadClone::of(self);
         on_thread(move || this.typed().clear()).await
     }
 
@@ -97,7 +100,7 @@ impl<K: ?Sized + 'static, V: 'static, C: 'static> AsyncCache<K, V, C> {
     /// The errors of [`Cache::close`](crate::Cache::close).
     pub async fn close(self) -> Result<(), Error> {
         on_thread(move || {
-            self.0.hidden.wait();
+            self.0.thread_clones.wait();
             match Arc::into_inner(self.0) {
                 Some(super::AsyncShared { drivers, typed, .. }) => {
                     drop(drivers);

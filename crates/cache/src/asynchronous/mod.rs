@@ -4,8 +4,8 @@
 mod batch;
 mod blocking;
 mod driver;
-mod hidden;
 mod single_flight;
+mod thread_clones;
 
 use crate::cache::Cache;
 use crate::error::Error;
@@ -16,9 +16,9 @@ use crate::typed::{Decode, Encode, Plain, TypedCache, key_bytes, keys_to_vecs, t
 use batch::Values;
 use driver::{Driver, Request};
 use granary_log::sync::Arc;
-use hidden::Hidden;
 use std::fmt;
 use std::time::Duration;
+use thread_clones::ThreadClones;
 
 /// A [`TypedCache`] for asynchronous tasks, of any runtime or none. Clones are the same cache.
 ///
@@ -44,7 +44,7 @@ struct AsyncShared<K: ?Sized, V, C> {
     /// Dropped before the cache. Empty: the cache is in RAM only.
     drivers: Vec<Driver>,
     typed: TypedCache<K, V, C>,
-    hidden: Arc<Hidden>,
+    thread_clones: Arc<ThreadClones>,
 }
 
 impl<K: ?Sized, V, C> Clone for AsyncCache<K, V, C> {
@@ -69,7 +69,7 @@ impl<K: ?Sized, V, C> AsyncCache<K, V, C> {
         let count = if typed.cache().is_on_flash() { cores.min(ASYNC_DRIVERS_MAX) } else { 0 };
         let driver = |_| Driver::start(Arc::clone(&typed.cache)).map_err(|source| Error::Start { source });
         let drivers = (0..count).map(driver).collect::<Result<_, _>>()?;
-        Ok(Self(Arc::new(AsyncShared { drivers, typed, hidden: Arc::default() })))
+        Ok(Self(Arc::new(AsyncShared { drivers, typed, thread_clones: Arc::default() })))
     }
 
     /// The cache, for threads that may block.

@@ -15,7 +15,7 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> AsyncCache<K, V, C> {
     /// if the value cannot, those that waited make it, one after the other.
     ///
     /// # Errors
-    /// What `make` returns. Tasks that waited for it try for themselves, one after the other.
+    /// Those that `make` returns. Tasks that waited for it try for themselves, one after the other.
     pub async fn get_or_insert_with<E, F: Future<Output = Result<V, E>>>(
         &self,
         key: &K,
@@ -24,10 +24,11 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> AsyncCache<K, V, C> {
         self.get_or_insert_until(key, || self.typed().expires_at(), make).await
     }
 
-    /// Like [`get_or_insert_with`](Self::get_or_insert_with); the made value expires after `ttl`, to the second.
+    /// Does what [`get_or_insert_with`](Self::get_or_insert_with) does; the made value expires after `ttl`, to the
+    /// second.
     ///
     /// # Errors
-    /// What `make` returns.
+    /// Those that `make` returns.
     pub async fn get_or_insert_with_ttl<E, F: Future<Output = Result<V, E>>>(
         &self,
         key: &K,

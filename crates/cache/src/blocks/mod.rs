@@ -43,7 +43,7 @@ pub(crate) struct Blocks {
     division: Mutex<Division>,
 }
 
-/// What finding a block means for the budget's division.
+/// The meaning of a found block for the budget's division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Find {
     /// The count of the read that brought the block, which is to be withdrawn: other keys use the block now, and would

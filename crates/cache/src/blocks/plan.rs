@@ -1,4 +1,4 @@
-//! How a RAM tier keeps blocks beside entries: sizes, and the division to begin with.
+//! Blocks of a RAM tier beside its entries: their sizes, and the division to begin with.
 
 use super::shard::BlockShard;
 use crate::ghosts::Ghosts;
@@ -11,7 +11,7 @@ use crate::options::MemoryDivision;
 use crate::policy::division::{Division, Misses};
 use granary_log::Geometry;
 
-/// How the budget of a RAM tier is divided at first, and how far that may change.
+/// The first division of a RAM tier's budget, and the bounds of later ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub division: Division,

@@ -14,7 +14,7 @@ struct BlockSlot {
     block_number: u64,
     /// The segment that it was read from.
     sequence: u64,
-    /// How often it was visited since the hand passed, up to [`VISITS_MAX`].
+    /// The number of visits since the hand passed, up to [`VISITS_MAX`].
     visits: u8,
     /// The time of its last visit, as [`BlockShard::visit_now`] counts.
     visited: u8,
@@ -23,8 +23,8 @@ struct BlockSlot {
     saving: Saving,
 }
 
-/// Which part of the RAM tier would, if larger, have saved the read that brought a block. The read is counted for that
-/// part until the block turns out to serve other entries.
+/// The part of the RAM tier that would, if larger, have saved the read that brought a block. The read is counted for
+/// that part until the block turns out to serve other entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Saving {
     /// Blocks, or neither: more room for entries would not have saved it.

@@ -13,10 +13,10 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use twox_hash::XxHash3_64;
 
-/// What the file begins with.
+/// The beginning of the file.
 const MAGIC: &[u8; 8] = b"GRANDIC2";
 
-/// What files of all versions begin with.
+/// The beginning of files of all versions.
 const MAGIC_START: &[u8] = b"GRANDIC";
 
 /// Bytes of the file before the first dictionary.
@@ -43,7 +43,7 @@ pub(crate) fn is_foreign(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// What a file of dictionaries has.
+/// The content of a file of dictionaries.
 pub(super) struct DictionaryFile {
     /// Its own number; never 0.
     pub number: u64,
@@ -70,7 +70,8 @@ impl DictionaryFile {
         }
     }
 
-    /// The number of the file at a path, which is made first if that is asked for; 0: there is none. Says whether it was made.
+    /// The number of the file at a path, which is made first if that is asked for; 0: there is none. Says whether it
+    /// was made.
     ///
     /// # Errors
     /// It cannot be read, or not be made.
@@ -90,8 +91,8 @@ impl DictionaryFile {
         }
     }
 
-    /// What the bytes of a file say, but for dictionaries that are damaged; `None`: it is no such file. A file that ends
-    /// too early has those before that.
+    /// The content of a file's bytes, but for dictionaries that are damaged; `None`: it is no such file. A file that
+    /// ends too early has those before that.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let (header, mut rest) = bytes.split_first_chunk::<FILE_HEADER_SIZE>()?;
         let number = u64_at(header, 8);

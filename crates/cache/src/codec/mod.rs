@@ -10,6 +10,7 @@ mod dictionaries;
 mod dictionary;
 mod dictionary_file;
 mod encode;
+mod entries;
 mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -22,7 +23,6 @@ mod training;
 pub(crate) use decode::Decoder;
 pub(crate) use dictionaries::{DictionaryUser, DictionaryUses};
 pub(crate) use dictionary_file::{is_foreign, path_of};
-pub(crate) use encode::Encoded;
 pub use measuring::ValueCodec;
 pub(crate) use stored::{CODEC_MASK, Codec, StoredValue};
 pub use stored::{Compression, OwnedValue};
@@ -35,7 +35,7 @@ use crate::limits::{
 use crate::stats::Stats;
 use dictionaries::Dictionaries;
 use dictionary_file::DictionaryFile;
-use encode::Encoders;
+use encode::{Encoded, Encoders};
 use granary_log::sync::atomic::{AtomicU64, Ordering};
 use granary_log::sync::thread::{self, JoinHandle};
 use granary_log::sync::{Arc, Mutex, Weak};

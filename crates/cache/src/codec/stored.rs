@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub(crate) const CODEC_MASK: u8 = 0b11_1100;
 const CODEC_SHIFT: u32 = 2;
 
-/// How values are compressed.
+/// The compression of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
     /// They are stored raw.

@@ -1,4 +1,4 @@
-//! When a dictionary is trained, and on what.
+//! The times at which a dictionary is trained, and the values that it is trained on.
 //!
 //! The first is trained early, on few values, the second on many. From then on the compression ratio is watched: when
 //! it falls, the values have changed, and are collected for another one. If a later training fails, values are

@@ -2,6 +2,7 @@
 
 use super::by_block::{Usable, read_by_block};
 use super::io::Io;
+use super::long_reads::LongRecord;
 use crate::flash::Flash;
 use crate::key::Key;
 use crate::limits::{LONG_BYTES_AT_ONCE, LOOKUP_ROUNDS_MAX};
@@ -9,7 +10,7 @@ use crate::lookup::{BegunReads, LongEntry, Lookup, Outcome, ReadSpan, Scratch, W
 use crate::partition_state::PartitionState;
 use granary_log::ReadAhead;
 
-/// See [`Cache::get_many`](crate::Cache::get_many).
+/// Looks up a batch in one partition: [`Cache::get_many`](crate::Cache::get_many).
 pub(crate) fn get_many(
     shared: &PartitionState,
     io: &mut Io,
@@ -51,7 +52,8 @@ pub(super) fn fetch<S: FnMut(usize, Outcome<'_>)>(
     io: &mut Io,
     scratch: &mut Scratch,
 ) {
-    fetch_with(lookup, flash, io.read_ahead(&flash.log, &[]), &BegunReads::default(), scratch);
+    let reads = io.reads.read_ahead(flash.log.device(), &[]);
+    fetch_with(lookup, flash, reads, &BegunReads::default(), scratch);
     fetch_long(lookup, flash, io, scratch);
 }
 
@@ -65,7 +67,7 @@ pub(super) fn fetch_with<S: FnMut(usize, Outcome<'_>)>(
     scratch: &mut Scratch,
 ) {
     lookup.fetch_buffered(flash, scratch);
-    let longest = Io::extent_bytes_max(flash.log.geometry().block_size());
+    let longest = granary_log::Io::extent_bytes_max(flash.log.geometry().block_size());
     lookup.plan_reads(flash, begun, (ReadSpan::Segments, longest), scratch);
     let extents = std::mem::take(&mut scratch.extents);
     let mut failed = Vec::new();
@@ -96,8 +98,13 @@ pub(super) fn fetch_long<S: FnMut(usize, Outcome<'_>)>(
             bytes <= LONG_BYTES_AT_ONCE
         };
         let first = long.len() - long.iter().rev().take_while(fits).count().max(1);
-        io.read_long(&flash.log, &long[first..], &mut records, |entry, record| {
-            lookup.take_long(flash, entry, record, scratch);
+        let read = long[first..].iter().map(|LongEntry { probe, sequence, len }| LongRecord {
+            block: probe.block,
+            sequence: *sequence,
+            len: *len,
+        });
+        io.long.read(&mut io.reads, &flash.log, read, &mut records, |i, record| {
+            lookup.take_long(flash, long[first + i], record, scratch);
         });
         long.truncate(first);
         (scratch.long, scratch.record) = (long, records);

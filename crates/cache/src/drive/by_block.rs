@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use std::io;
 use std::time::Instant;
 
-/// Which blocks of an extent are of use if it cannot be read completely.
+/// The blocks of an extent that are of use if it cannot be read completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Usable {
     /// Each block.

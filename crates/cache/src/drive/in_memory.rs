@@ -45,7 +45,7 @@ fn look_up(
     let Workspace { scratch, resolved } = &mut *workspace;
     let mut lookup = Lookup::new(shared, keys, resolved, now, sink);
     // The later full lookup sets the found marks.
-    lookup.marks_found = false;
+    lookup.sets_found_marks = false;
     scratch.begin();
     lookup.plan(scratch, 0..keys.len());
     lookup.count();

@@ -5,6 +5,7 @@ mod by_block;
 mod helpers;
 mod in_memory;
 mod io;
+mod long_reads;
 mod parallel;
 mod polled;
 
@@ -17,6 +18,7 @@ pub(crate) use in_memory::get_in_memory;
 #[cfg(feature = "async")]
 pub(crate) use in_memory::get_many_in_memory;
 pub use io::Io;
+pub(crate) use long_reads::{LongReads, LongRecord};
 pub(crate) use parallel::get_many_parallel;
 pub use polled::Pending;
 pub(crate) use polled::{begin_many, poll};

@@ -68,7 +68,7 @@ pub fn payload_size(geometry: &Geometry) -> usize {
     geometry.block_size() - BLOCK_HEADER_SIZE
 }
 
-/// How many blocks a record of `len` bytes spans.
+/// The number of blocks that a record of `len` bytes spans.
 pub fn blocks_spanned(geometry: &Geometry, len: usize) -> usize {
     len.div_ceil(payload_size(geometry))
 }

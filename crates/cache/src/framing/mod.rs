@@ -1,4 +1,4 @@
-//! How a cache lays out its segments: records packed into blocks that check themselves, and a summary behind them.
+//! The layout of a cache's segments: records packed into blocks that check themselves, and a summary behind them.
 
 #[cfg(test)]
 mod adopt_tests;
@@ -36,20 +36,20 @@ pub type SummaryEntriesOf = fn(salt: u64, payload: &[u8], count: u16, entries: &
 pub struct Records {
     /// Makes the summary entries of a block's records.
     pub summary_entries_of: SummaryEntriesOf,
-    /// Which records may share a block. Part of the content: another rule needs another fingerprint.
+    /// The rule for records that share a block. Part of the content: another rule needs another fingerprint.
     pub sharing_rule: SharingRule,
     /// Entries are written when they leave RAM, and stay beside look-alikes of other keys. A deletion removes these
     /// look-alikes from the index, too, and their later changes may be in RAM only.
     pub is_dram_first: bool,
-    /// How many more summary entries recovery may keep, in all logs that share this; later summaries come without
-    /// entries.
+    /// The number of summary entries that recovery may still keep, in all logs that share this; later summaries come
+    /// without entries.
     pub entries_to_recover: Arc<AtomicU64>,
 }
 
 /// A log of records.
 pub type Log = granary_log::Log<Records>;
 
-/// Where a record was put.
+/// The place where a record was put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placed {
     /// Sequence number of the segment.

@@ -1,7 +1,7 @@
-//! Which records may lie in one block.
+//! The rule for records that lie in one block.
 
-/// Which records may share a block: two different summary entries must differ above their lowest `ignored_bits` bits,
-/// so that those upper bits and the block identify a record for a consumer. 0: all may.
+/// The rule for records that share a block: two different summary entries must differ above their lowest `ignored_bits`
+/// bits, so that those upper bits and the block identify a record for a consumer. 0: all may.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharingRule {
     /// The number of low bits that do not distinguish two records of a block.

@@ -93,14 +93,14 @@ fn replace_from(line: &mut Line, from: usize, words: &[u64; WORDS], by: [u64; WO
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 const TOP_BITS: u64 = LOW_BITS << 7;
 
-/// How many of eight bytes, all below 128, are at most `n`, below 128.
+/// The number of eight bytes, all below 128, that are at most `n`, below 128.
 #[inline]
 fn at_most(bytes: u64, n: u64) -> usize {
     let tops = ((n * LOW_BITS) | TOP_BITS) - bytes;
     (((tops & TOP_BITS) >> 7).wrapping_mul(LOW_BITS) >> 56) as usize
 }
 
-/// How the n-th one of a word is found.
+/// The way in which the n-th one of a word is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Select {
     /// By the processor's bit-deposit instruction (`pdep`).

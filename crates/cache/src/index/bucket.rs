@@ -15,7 +15,7 @@ pub(super) struct BucketEntry {
     /// The entry is in the other one of its two buckets, not in its home bucket.
     pub other: bool,
     /// The entry was found lately.
-    pub recent: bool,
+    pub is_found: bool,
     pub block: u64,
 }
 
@@ -47,16 +47,16 @@ impl Shape {
     /// The entry as a number, by which a bucket is ordered.
     pub fn number(&self, entry: BucketEntry) -> u64 {
         let fingerprint = entry.tag << 1 | u64::from(entry.other);
-        (fingerprint * self.blocks.get() + entry.block) << 1 | u64::from(entry.recent)
+        (fingerprint * self.blocks.get() + entry.block) << 1 | u64::from(entry.is_found)
     }
 
     /// The entry that has this number.
     pub fn entry(&self, number: u64) -> BucketEntry {
         let (fingerprint, block) = self.blocks.divide(number >> 1);
-        BucketEntry { tag: fingerprint >> 1, other: fingerprint & 1 == 1, recent: number & 1 == 1, block }
+        BucketEntry { tag: fingerprint >> 1, other: fingerprint & 1 == 1, is_found: number & 1 == 1, block }
     }
 
-    /// How many entries each group has, in unary.
+    /// The number of entries of each group, in unary.
     #[inline]
     fn groups(&self, line: &Line) -> u64 {
         load(line, 0) & self.groups_mask
@@ -90,7 +90,7 @@ impl Shape {
         store(line, self.field_at(slot), self.field_mask, field);
     }
 
-    /// Calls `visit(slot, block, recent)` for each entry that has this fingerprint.
+    /// Calls `visit(slot, block, is_found)` for each entry that has this fingerprint.
     #[inline]
     pub fn matches(
         &self,
@@ -108,12 +108,12 @@ impl Shape {
         }
         while alike != 0 {
             let slot = first + alike.trailing_zeros() as usize;
-            visit(slot, block(slot), self.is_recent(line, slot));
+            visit(slot, block(slot), self.is_found(line, slot));
             alike &= alike - 1;
         }
     }
 
-    /// How many entries the bucket has.
+    /// The number of the bucket's entries.
     #[inline]
     pub fn taken(&self, line: &Line) -> usize {
         self.groups(line).count_ones() as usize
@@ -146,13 +146,13 @@ impl Shape {
 
     /// Whether the entry of a slot was found lately.
     #[inline]
-    pub fn is_recent(&self, line: &Line, slot: usize) -> bool {
+    pub fn is_found(&self, line: &Line, slot: usize) -> bool {
         self.field(line, slot) & 1 == 1
     }
 
     #[inline]
-    pub fn set_recent(&self, line: &mut Line, slot: usize, recent: bool) {
-        store(line, self.field_at(slot), 1, u64::from(recent));
+    pub fn set_found(&self, line: &mut Line, slot: usize, is_found: bool) {
+        store(line, self.field_at(slot), 1, u64::from(is_found));
     }
 
     /// Moves the entry of a slot from one block to another; it was not found lately.
@@ -170,7 +170,7 @@ impl Shape {
         open_gap(line, self.field_at(slot), self.field_bits);
         let below = groups & low_bits(bit);
         self.set_groups(line, below | 1 << bit | (groups ^ below) << 1);
-        self.set_field(line, slot, least + (entry.block << 1 | u64::from(entry.recent)));
+        self.set_field(line, slot, least + (entry.block << 1 | u64::from(entry.is_found)));
     }
 
     /// Removes an entry; those after it move up.
@@ -248,7 +248,7 @@ mod tests {
                     // Including the ends of the range.
                     tag: [(random >> 8) % stride, 0, stride - 1][(random >> 30) as usize % 3],
                     other: random >> 1 & 1 == 1,
-                    recent: random >> 2 & 1 == 1,
+                    is_found: random >> 2 & 1 == 1,
                     block: [(random >> 16) % blocks, blocks - 1, 0][(random >> 34) as usize % 3],
                 };
                 let slot = (random >> 40) as usize;
@@ -263,11 +263,11 @@ mod tests {
                 model = sorted(&shape, &model);
                 if let Some(slot) = slot.checked_rem(model.len()) {
                     shape.relocate(&mut line, slot, model[slot].block, entry.block);
-                    shape.set_recent(&mut line, slot, entry.recent);
-                    model[slot] = BucketEntry { block: entry.block, recent: entry.recent, ..model[slot] };
+                    shape.set_found(&mut line, slot, entry.is_found);
+                    model[slot] = BucketEntry { block: entry.block, is_found: entry.is_found, ..model[slot] };
                     assert_eq!(
-                        (shape.get(&line, slot), shape.is_recent(&line, slot)),
-                        (model[slot], entry.recent)
+                        (shape.get(&line, slot), shape.is_found(&line, slot)),
+                        (model[slot], entry.is_found)
                     );
                 }
                 let held: Vec<(usize, BucketEntry)> = shape.entries(&line).collect();
@@ -286,8 +286,8 @@ mod tests {
                 assert_eq!(entries, sorted(&shape, &put));
                 let mut found = Vec::new();
                 let fingerprint = shape.fingerprints(entry.tag)[usize::from(entry.other)];
-                shape.matches(&line, fingerprint, |slot, block, recent| {
-                    assert_eq!((block, recent), (model[slot].block, model[slot].recent));
+                shape.matches(&line, fingerprint, |slot, block, is_found| {
+                    assert_eq!((block, is_found), (model[slot].block, model[slot].is_found));
                     found.push(slot);
                 });
                 let same = |slot: &usize| (model[*slot].tag, model[*slot].other) == (entry.tag, entry.other);

@@ -8,7 +8,7 @@ use super::shape::{Capacity, Shape};
 /// Entries collected by bucket, unordered; each bucket is encoded once, when it is complete.
 pub(super) struct Dealing {
     shape: Shape,
-    /// How many entries each bucket has.
+    /// The number of each bucket's entries.
     taken: Vec<u8>,
     /// The entries of each bucket, encoded as numbers.
     numbers: Vec<u64>,
@@ -36,14 +36,14 @@ impl Dealing {
     }
 
     /// Adds an entry to the one of its buckets with more room. `false`: both are full, and no entry could be moved.
-    pub fn deal(&mut self, hash: u64, recent: bool, block: u64) -> bool {
+    pub fn deal(&mut self, hash: u64, is_found: bool, block: u64) -> bool {
         let (home, tag) = self.shape.home(hash);
         let buckets = [home, self.shape.other(home, tag)];
         let taken = buckets.map(|bucket| usize::from(self.taken[bucket]));
         let Some(chosen) = choose(self.shape.slots, taken, |i| self.make_room(buckets[*i])) else {
             return false;
         };
-        self.push(buckets[chosen], BucketEntry { tag, other: chosen == 1, recent, block });
+        self.push(buckets[chosen], BucketEntry { tag, other: chosen == 1, is_found, block });
         true
     }
 

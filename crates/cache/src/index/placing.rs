@@ -1,4 +1,4 @@
-//! Where an entry goes, both in a table in use and in one that is rebuilt.
+//! The bucket that an entry goes to, both in a table in use and in one that is rebuilt.
 
 use super::bucket::BucketEntry;
 use super::shape::Shape;

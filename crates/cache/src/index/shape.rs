@@ -21,7 +21,7 @@ pub(crate) struct Capacity {
     pub growth: Growth,
 }
 
-/// How a full table grows.
+/// The growth of a full table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Growth {
     /// By a quarter while it is small, then by a tenth.
@@ -31,7 +31,7 @@ pub(crate) enum Growth {
 }
 
 impl Growth {
-    /// How many buckets a table of `buckets` gets more.
+    /// The number of buckets that a table of `buckets` gets more.
     pub fn of(self, buckets: usize) -> usize {
         let more = match self {
             Self::Quick if buckets < SMALL_TABLE_BUCKETS => buckets / SMALL_GROWTH_DIVISOR,

@@ -5,7 +5,7 @@ use super::bucket::BucketEntry;
 use super::dealing::Dealing;
 use super::placing::choose;
 use super::shape::{Capacity, Shape};
-use crate::limits::{BUCKET_BYTES, BUCKETS_COOLED_MAX, EXPECTED_AHEAD_MAX, FULL_PERCENT, SAME_HASH_MAX};
+use crate::limits::{BUCKET_BYTES, BUCKETS_CLEARED_MAX, EXPECTED_AHEAD_MAX, FULL_PERCENT, SAME_HASH_MAX};
 use granary_log::prefetch::prefetch;
 
 /// The block of each entry of one shard.
@@ -14,22 +14,22 @@ use granary_log::prefetch::prefetch;
 /// 1. `len` is the number of entries of all buckets.
 /// 2. Every entry lies in the home bucket of its hash or, with its "other" bit set, in the other one.
 /// 3. Every block number is below the number of blocks.
-/// 4. `hot` is the number of entries marked as found.
+/// 4. `found_marks` is the number of entries marked as found.
 pub(crate) struct Table {
     capacity: Capacity,
     shape: Shape,
     lines: Vec<Line>,
     len: usize,
-    hot: usize,
-    /// The bucket that is cooled next.
+    found_marks: usize,
+    /// The bucket whose found marks are cleared next.
     hand: usize,
-    /// Buckets, less than one, that are still to be cooled.
-    uncooled: f64,
+    /// Buckets, less than one, whose found marks are still to be cleared.
+    uncleared: f64,
     /// Announced entries: when the table has to grow, it grows for all of them at once.
     coming: usize,
 }
 
-/// What became of other entries.
+/// The fate of other entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inserted {
     /// Entries that the new one replaced: older versions of it, as far as is known.
@@ -47,7 +47,16 @@ impl Table {
 
     fn with_buckets(capacity: Capacity, buckets: usize) -> Self {
         let shape = Shape::new(&capacity, buckets);
-        Self { capacity, shape, lines: shape.lines(), len: 0, hot: 0, hand: 0, uncooled: 0.0, coming: 0 }
+        Self {
+            capacity,
+            shape,
+            lines: shape.lines(),
+            len: 0,
+            found_marks: 0,
+            hand: 0,
+            uncleared: 0.0,
+            coming: 0,
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -86,7 +95,7 @@ impl Table {
     }
 
     fn take(&mut self, bucket: usize, slot: usize) {
-        self.hot -= usize::from(self.shape.is_recent(self.line(bucket), slot));
+        self.found_marks -= usize::from(self.shape.is_found(self.line(bucket), slot));
         let (shape, line) = self.line_mut(bucket);
         shape.remove(line, slot);
         self.len -= 1;
@@ -96,7 +105,7 @@ impl Table {
         let (shape, line) = self.line_mut(bucket);
         shape.insert(line, entry);
         self.len += 1;
-        self.hot += usize::from(entry.recent);
+        self.found_marks += usize::from(entry.is_found);
     }
 
     #[inline]
@@ -117,59 +126,59 @@ impl Table {
         self.targets(hash).0.into_iter().for_each(|bucket| prefetch(&self.line(bucket).0));
     }
 
-    /// Calls `visit(bucket, slot, block, recent)` for every slot that looks like the hash's.
+    /// Calls `visit(bucket, slot, block, is_found)` for every slot that looks like the hash's.
     #[inline]
     fn matches(&self, hash: u64, mut visit: impl FnMut(usize, usize, u64, bool)) {
         let (buckets, tag) = self.targets(hash);
         for (bucket, fingerprint) in buckets.into_iter().zip(self.shape.fingerprints(tag)) {
-            self.shape.matches(self.line(bucket), fingerprint, |slot, block, recent| {
-                visit(bucket, slot, block, recent);
+            self.shape.matches(self.line(bucket), fingerprint, |slot, block, is_found| {
+                visit(bucket, slot, block, is_found);
             });
         }
     }
 
-    /// Visits the blocks that may hold the entry, each with its found mark; `marks`: sets that mark.
+    /// Visits the blocks that may hold the entry, each with its found mark; `sets_found_marks`: sets it.
     #[inline]
-    pub fn find(&mut self, hash: u64, marks: bool, mut visit: impl FnMut(u64, bool)) {
+    pub fn find(&mut self, hash: u64, sets_found_marks: bool, mut visit: impl FnMut(u64, bool)) {
         let mut found = [(0, 0); 4];
         let mut marked = 0;
-        self.matches(hash, |bucket, slot, block, recent| {
-            visit(block, recent);
-            if !recent && marks && marked < found.len() {
+        self.matches(hash, |bucket, slot, block, is_found| {
+            visit(block, is_found);
+            if !is_found && sets_found_marks && marked < found.len() {
                 found[marked] = (bucket, slot);
                 marked += 1;
             }
         });
         for &(bucket, slot) in &found[..marked] {
             let (shape, line) = self.line_mut(bucket);
-            shape.set_recent(line, slot, true);
+            shape.set_found(line, slot, true);
         }
-        self.hot += marked;
+        self.found_marks += marked;
     }
 
     /// Clears found marks, bucket after bucket, until at most `most` are left: a clock over all entries, whose hand
     /// moves only as far as necessary.
-    pub fn cool(&mut self, most: usize) {
-        while self.hot > most {
-            self.cool_bucket();
+    pub fn bound_found_marks(&mut self, most: usize) {
+        while self.found_marks > most {
+            self.clear_bucket_marks();
         }
     }
 
     /// Clears the found marks of this part of all buckets, those that the hand comes to, but of a few at most.
-    pub fn cool_part(&mut self, part: f64) {
-        self.uncooled += part * self.shape.buckets as f64;
-        (0..(self.uncooled as usize).min(BUCKETS_COOLED_MAX)).for_each(|_| self.cool_bucket());
-        self.uncooled = self.uncooled.fract();
+    pub fn clear_found_marks(&mut self, part: f64) {
+        self.uncleared += part * self.shape.buckets as f64;
+        (0..(self.uncleared as usize).min(BUCKETS_CLEARED_MAX)).for_each(|_| self.clear_bucket_marks());
+        self.uncleared = self.uncleared.fract();
     }
 
-    fn cool_bucket(&mut self) {
+    fn clear_bucket_marks(&mut self) {
         let bucket = self.hand % self.shape.buckets;
         self.hand = bucket + 1;
         for slot in 0..self.taken(bucket) {
-            if self.shape.is_recent(self.line(bucket), slot) {
+            if self.shape.is_found(self.line(bucket), slot) {
                 let (shape, line) = self.line_mut(bucket);
-                shape.set_recent(line, slot, false);
-                self.hot -= 1;
+                shape.set_found(line, slot, false);
+                self.found_marks -= 1;
             }
         }
     }
@@ -183,13 +192,13 @@ impl Table {
 
     /// The found mark of this hash's entry in `block`; `None`: there is no such entry.
     pub fn contains(&self, hash: u64, block: u64) -> Option<bool> {
-        let mut recent = None;
-        self.matches(hash, |_, _, at, lately| {
+        let mut mark = None;
+        self.matches(hash, |_, _, at, is_found| {
             if at == block {
-                recent = Some(recent.unwrap_or(false) || lately);
+                mark = Some(mark.unwrap_or(false) || is_found);
             }
         });
-        recent
+        mark
     }
 
     /// Removes one entry of this hash in `block`.
@@ -240,7 +249,7 @@ impl Table {
 
     /// Moves the entry of a bucket's slot, which is in block `from`, to another block; it was not found lately.
     fn move_to(&mut self, (bucket, slot, from): (usize, usize, u64), to: u64) {
-        self.hot -= usize::from(self.shape.is_recent(self.line(bucket), slot));
+        self.found_marks -= usize::from(self.shape.is_found(self.line(bucket), slot));
         let (shape, line) = self.line_mut(bucket);
         shape.relocate(line, slot, from, to);
     }
@@ -308,7 +317,7 @@ impl Table {
         let Some(chosen) = choose(self.shape.slots, taken, |i| self.make_room(buckets[*i])) else {
             return false;
         };
-        self.fill(buckets[chosen], BucketEntry { tag, other: chosen == 1, recent: false, block });
+        self.fill(buckets[chosen], BucketEntry { tag, other: chosen == 1, is_found: false, block });
         true
     }
 
@@ -366,7 +375,7 @@ impl Table {
         (self.shape, self.lines) = Dealing::of(&self.capacity, buckets, |dealing| {
             entries.iter().map(&parts).all(|(hash, block)| dealing.deal(hash, false, block))
         });
-        (self.len, self.hot, self.hand) = (entries.len(), 0, 0);
+        (self.len, self.found_marks, self.hand) = (entries.len(), 0, 0);
         left_out
     }
 
@@ -385,22 +394,22 @@ impl Table {
     fn resize(&mut self, buckets: usize) {
         (self.shape, self.lines) = Dealing::of(&self.capacity, buckets, |dealing| {
             let mut all = true;
-            self.for_each(|hash, entry| all = all && dealing.deal(hash, entry.recent, entry.block));
+            self.for_each(|hash, entry| all = all && dealing.deal(hash, entry.is_found, entry.block));
             all
         });
     }
 
     /// Derives everything anew and compares.
     pub fn validate(&self) {
-        let (mut len, mut hot) = (0, 0);
+        let (mut len, mut found_marks) = (0, 0);
         self.for_each(|hash, slot| {
             len += 1;
-            hot += usize::from(slot.recent);
+            found_marks += usize::from(slot.is_found);
             assert!(hash < 1 << self.capacity.hash_bits, "invariant 2: hash {hash:#x}");
             assert!(slot.block < self.capacity.blocks, "invariant 3: block {}", slot.block);
             assert!(self.contains(hash, slot.block).is_some(), "invariant 2: hash {hash:#x}");
         });
         assert_eq!(len, self.len, "invariant 1");
-        assert_eq!(hot, self.hot, "invariant 4");
+        assert_eq!(found_marks, self.found_marks, "invariant 4");
     }
 }

@@ -138,18 +138,18 @@ mod tests {
                 answers.miss(1000 + len);
                 answers.entry(2000 + len, Tier::Memory, None, 9);
             }
-            let mut told = Vec::new();
+            let mut seen = Vec::new();
             answers.drain(|key, delivered| match delivered {
-                Delivered::Miss => told.push((key, None, 0)),
+                Delivered::Miss => seen.push((key, None, 0)),
                 Delivered::Entry { value, expires_at, .. } => {
                     assert!(value.is_none_or(|value| value.codec == Codec::Lz4));
-                    told.push((key, Some(value.map(|value| value.bytes.to_vec())), expires_at));
+                    seen.push((key, Some(value.map(|value| value.bytes.to_vec())), expires_at));
                 }
             });
             let expected = (0..300).flat_map(|len| {
                 [(len, Some(Some(value(len))), len + 1), (1000 + len, None, 0), (2000 + len, Some(None), 9)]
             });
-            assert!(told.into_iter().eq(expected) && answers.is_empty() && !answers.are_many());
+            assert!(seen.into_iter().eq(expected) && answers.is_empty() && !answers.are_many());
         }
     }
 }

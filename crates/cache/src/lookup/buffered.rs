@@ -35,14 +35,14 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
             while start < end {
                 let rest = &probes[start..end];
                 let (searched, are_answered) = match (&location, blocks) {
-                    (Location::Memory(segment), _) => {
+                    (Location::WriteBuffer(segment), _) => {
                         let searched = self.search_buffer(flash, segment, rest, scratch);
                         self.deliver_answers(scratch);
                         (searched, true)
                     }
                     (Location::Device { sequence }, Some(blocks)) => {
                         let same = of_one_block(rest);
-                        (same.len(), self.search_kept(flash, blocks, *sequence, same, scratch))
+                        (same.len(), self.search_ram_block(flash, blocks, *sequence, same, scratch))
                     }
                     (Location::Device { .. }, None) => (rest.len(), false),
                 };
@@ -69,12 +69,12 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         let capacity = blocks.capacity();
         let are_many = |probes: &[Probe]| probes.chunk_by(|a, b| a.block == b.block).count() > capacity;
         let is_crowd = probes.len() > capacity && are_many(probes);
-        self.read_blocks = if is_crowd { ReadBlocks::Noted } else { ReadBlocks::Kept };
+        self.read_blocks = if is_crowd { ReadBlocks::Noted } else { ReadBlocks::Offered };
         (!is_crowd).then_some(blocks)
     }
 
     /// Searches a block of the RAM tier for the probes' keys; `false`: it is not in RAM, or an entry reaches beyond it.
-    fn search_kept(
+    fn search_ram_block(
         &mut self,
         flash: &Flash,
         blocks: &Blocks,
@@ -100,7 +100,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
                 } else if self.resolve(probe.key) {
                     answers.entry(probe.key, Tier::Block, entry.value(), entry.expires_at);
                     entry_bytes += entry_cost(entry.len());
-                    if promotion == Promotion::Promote && probe.recent && promoted.is_none() {
+                    if promotion == Promotion::Promote && probe.is_found && promoted.is_none() {
                         record.extend_from_slice(entry.as_bytes());
                         promoted = Some(*probe);
                     }

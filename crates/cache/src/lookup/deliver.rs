@@ -11,7 +11,7 @@ use crate::flash::Flash;
 use crate::framing::block::{self, BlockHeader};
 use crate::key::Key;
 use crate::memory::entry::cost as entry_cost;
-use crate::policy::{Promotion, marks_cleared, promotion};
+use crate::policy::{Promotion, found_marks_cleared, promotion};
 use crate::record::{EntryRecord, Record, find_last, parse};
 use crate::shard::Shard;
 use crate::stats::add;
@@ -93,7 +93,8 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 
     /// Counts a block that was not in RAM, and has the RAM tier keep it.
     fn keep_block(&mut self, bytes: &[u8], sequence: u64, probes: &[Probe]) {
-        let Some(blocks) = self.shared.blocks.as_ref().filter(|_| self.read_blocks != ReadBlocks::Told)
+        let Some(blocks) =
+            self.shared.blocks.as_ref().filter(|_| self.read_blocks != ReadBlocks::AlreadyReported)
         else {
             return;
         };
@@ -173,7 +174,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     /// it there, and its segment was not overwritten meanwhile.
     pub(super) fn promote(&self, flash: &Flash, probe: Probe, sequence: u64, entry: &EntryRecord<'_>) {
         let promoted =
-            |has_room| promotion(self.shared.memory_bytes, probe.recent, has_room) == Promotion::Promote;
+            |has_room| promotion(self.shared.memory_bytes, probe.is_found, has_room) == Promotion::Promote;
         // Most entries are left without the shard's lock.
         let may_have_room = self.shared.may_have_room();
         if !promoted(may_have_room) {
@@ -194,7 +195,8 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             add(&self.shared.counters.promoted, u64::from(kept));
             if kept && !has_room && !self.shared.is_dram_first() {
                 let bytes = entry_cost(entry.len());
-                index.table.cool_part(marks_cleared(flash.reinsertion, bytes, self.shared.pool.share()));
+                let part = found_marks_cleared(flash.reinsertion, bytes, self.shared.pool.share());
+                index.table.clear_found_marks(part);
             }
         }
     }

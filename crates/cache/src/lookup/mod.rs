@@ -46,20 +46,20 @@ pub(crate) struct Lookup<'a, S> {
     /// The admission policy needs to know of reads of keys with a smaller `sample_hash`.
     sample_threshold: u64,
     /// Whether entries found in the index get a found mark.
-    pub marks_found: bool,
+    pub sets_found_marks: bool,
     pub read_blocks: ReadBlocks,
 }
 
-/// What the RAM tier does with the blocks that a lookup reads.
+/// The RAM tier's use of the blocks that a lookup reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ReadBlocks {
-    /// Keeps those that are worth it.
+    /// It keeps those that are worth it.
     #[default]
-    Kept,
-    /// Only notes that they were read: they are more than it keeps, and would replace each other.
+    Offered,
+    /// It only notes that they were read: they are more than it keeps, and would replace each other.
     Noted,
-    /// Nothing: another lookup has passed them on already.
-    Told,
+    /// Nothing: another lookup has reported them.
+    AlreadyReported,
 }
 
 impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
@@ -84,7 +84,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
             counts: OutcomeCounts::default(),
             decoder: None,
             sample_threshold,
-            marks_found: true,
+            sets_found_marks: true,
             read_blocks: ReadBlocks::default(),
         }
     }
@@ -93,8 +93,8 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         self.resolved[key as usize].load(Ordering::Relaxed)
     }
 
-    /// Claims the right to deliver a key's outcome; `false`: it has been claimed before. No data is handed over by it, so
-    /// the order of memory accesses does not matter.
+    /// Claims the right to deliver a key's outcome; `false`: it has been claimed before. No data is handed over by it,
+    /// so the order of memory accesses does not matter.
     #[inline]
     fn resolve(&self, key: u32) -> bool {
         !self.resolved[key as usize].swap(true, Ordering::Relaxed)

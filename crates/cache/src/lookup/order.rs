@@ -6,7 +6,7 @@ use super::probe::Probe;
 #[derive(Default)]
 pub(crate) struct Sorting {
     pub spare: Vec<Probe>,
-    /// Where the probes of each block end.
+    /// The end of each block's probes.
     ends: Vec<u32>,
 }
 
@@ -58,7 +58,7 @@ mod tests {
                 .map(|key| {
                     random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                     let block = (1 << 61) + (random >> 4) % blocks;
-                    Probe { block, key, digest: KeyDigest::of(&key.to_le_bytes()), recent: key % 3 == 0 }
+                    Probe { block, key, digest: KeyDigest::of(&key.to_le_bytes()), is_found: key % 3 == 0 }
                 })
                 .collect();
             let mut expected = probes.clone();

@@ -28,7 +28,7 @@ pub enum Outcome<'a> {
     Miss,
 }
 
-/// Where an entry was found.
+/// The place where an entry was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tier {
     Memory,

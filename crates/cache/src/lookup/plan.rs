@@ -18,12 +18,12 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     /// probes for the others.
     pub fn plan(&mut self, scratch: &mut Scratch, range: Range<usize>) {
         let mut start = range.start as u32;
-        let (has_flash, marks_found) = (self.shared.flash.is_some(), self.marks_found);
+        let (has_flash, sets_found_marks) = (self.shared.flash.is_some(), self.sets_found_marks);
         if let [key] = &self.keys[range.clone()] {
             let Scratch { answers, candidates, probes, .. } = scratch;
             let asked = [KeyInBatch { hash: key.hash(), key: start }];
             let mut planning =
-                Planning { keys: self.keys, has_flash, marks_found, answers, candidates, probes };
+                Planning { keys: self.keys, has_flash, sets_found_marks, answers, candidates, probes };
             planning.plan(&mut self.shared.shard(key.hash()), &asked);
             return self.deliver_answers(scratch);
         }
@@ -38,8 +38,14 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                     let Scratch { by_shard, answers, candidates, probes, .. } = scratch;
                     let rest = &by_shard.keys_of(shard)[planned..];
                     let asked = &rest[..rest.len().min(LOCKED_LOOKUPS)];
-                    let mut planning =
-                        Planning { keys: self.keys, has_flash, marks_found, answers, candidates, probes };
+                    let mut planning = Planning {
+                        keys: self.keys,
+                        has_flash,
+                        sets_found_marks,
+                        answers,
+                        candidates,
+                        probes,
+                    };
                     planned += planning.plan(&mut self.shared.lock_shard(shard), asked);
                     if scratch.answers.are_many() {
                         self.deliver_answers(scratch);
@@ -71,9 +77,9 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             } else {
                 let before = probes.len();
                 let digest = KeyDigest::of(key.bytes());
-                shard.index.find(key.hash(), self.marks_found, |block, recent| {
+                shard.index.find(key.hash(), self.sets_found_marks, |block, is_found| {
                     if last || tried.iter().all(|tried| tried.block != block) {
-                        probes.push(Probe { block, key: i, digest, recent });
+                        probes.push(Probe { block, key: i, digest, is_found });
                     }
                 });
                 if last || probes.len() == before {
@@ -98,7 +104,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 struct Planning<'a> {
     keys: &'a [Key<'a>],
     has_flash: bool,
-    marks_found: bool,
+    sets_found_marks: bool,
     answers: &'a mut Answers,
     candidates: &'a mut [Candidates; 2],
     probes: &'a mut Vec<Probe>,
@@ -172,8 +178,8 @@ impl Planning<'_> {
         let before = self.probes.len();
         if self.has_flash {
             let digest = KeyDigest::of(key.bytes());
-            shard.index.find(hash, self.marks_found, |block, recent| {
-                self.probes.push(Probe { block, key: i, digest, recent });
+            shard.index.find(hash, self.sets_found_marks, |block, is_found| {
+                self.probes.push(Probe { block, key: i, digest, is_found });
             });
         }
         if self.probes.len() == before {

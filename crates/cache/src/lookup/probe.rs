@@ -12,7 +12,7 @@ pub(crate) struct Probe {
     /// The digest of the key's bytes.
     pub digest: KeyDigest,
     /// The entry's found mark in the index.
-    pub recent: bool,
+    pub is_found: bool,
 }
 
 /// A block that did not hold the key it was looked up for.

@@ -18,6 +18,13 @@ pub(crate) struct BegunReads {
 }
 
 impl BegunReads {
+    /// Forgets all, for blocks of `block_size` bytes.
+    pub fn clear(&mut self, block_size: usize) {
+        self.extents.clear();
+        self.sequences.clear();
+        self.block_size = block_size;
+    }
+
     /// Adds a range of blocks, unless some of it is in a write buffer.
     pub fn add(&mut self, flash: &Flash, blocks: std::ops::Range<u64>) {
         let geometry = flash.log.geometry();
@@ -29,7 +36,7 @@ impl BegunReads {
                 Some((of, sequence)) if of == slot => sequence,
                 _ => match flash.log.locate(block) {
                     Location::Device { sequence } => sequence,
-                    Location::Memory(_) => return self.sequences.truncate(before),
+                    Location::WriteBuffer(_) => return self.sequences.truncate(before),
                 },
             };
             last = Some((slot, sequence));
@@ -62,7 +69,7 @@ impl BegunReads {
     }
 }
 
-/// How far one read may go.
+/// The blocks that one read may span.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadSpan {
     /// Over neighbouring segments.
@@ -103,11 +110,11 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                     continue;
                 }
                 blocks += 1;
-                let is_in_reach =
+                let is_within_span =
                     span == ReadSpan::Segments || reads.last().is_some_and(|read| read.segment == s);
                 match extents[begun.extents.len()..].last_mut() {
                     Some(last)
-                        if is_in_reach
+                        if is_within_span
                             && last.offset + last.len as u64 == offset
                             && last.len + size <= longest =>
                     {

@@ -9,8 +9,8 @@ use crate::memory::Candidates;
 use granary_log::Extent;
 use granary_log::sync::atomic::AtomicBool;
 
-/// The scratch space of a lookup, which allocates nothing once it has grown to the size of the batches, but for a stable
-/// sort of many probes (`order.rs`).
+/// The scratch space of a lookup, which allocates nothing once it has grown to the size of the batches, but for a
+/// stable sort of many probes (`order.rs`).
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub by_shard: KeysByShard,

@@ -61,7 +61,7 @@ impl Search {
         }
     }
 
-    /// Like [`find_last`](crate::record::find_last) for the `i`-th key in the payload that was searched.
+    /// Finds what [`find_last`](crate::record::find_last) does for the `i`-th key in the payload that was searched.
     #[inline(always)]
     pub fn found<'a>(&self, payload: &'a [u8], i: usize) -> Option<EntryRecord<'a>> {
         let at = self.wanted[i].found.checked_sub(1)?;

@@ -17,7 +17,7 @@ const TABLE_CAPACITY_KEPT: usize = 64;
 pub(crate) struct Victim<'a> {
     pub hash: KeyHash,
     pub entry: EntryRecord<'a>,
-    /// How often it was read, and overwritten, since it came, each up to `COUNT_MAX`.
+    /// The numbers of times that it was read, and overwritten, since it came, each up to `COUNT_MAX`.
     pub reads: u8,
     pub updates: u8,
 }
@@ -45,7 +45,7 @@ pub(crate) enum Protected {
     Nothing,
 }
 
-/// How far a shard is shrunk.
+/// The bounds to which a shard is shrunk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShrinkTarget {
     /// Until the shard takes at most this many bytes,

@@ -48,7 +48,7 @@ pub(crate) struct Pool {
     used: AtomicU64,
     /// The bytes put since the cache was opened, as [`PART`]s of the pool's turnover.
     put: AtomicU64,
-    /// What a put byte adds to `put`, and the least that a put entry adds.
+    /// The amount that a put byte adds to `put`, and the least that a put entry adds.
     per_byte: f64,
     per_entry: f64,
 }

@@ -42,7 +42,7 @@ impl Builder {
         self
     }
 
-    /// How the RAM tier is divided between entries and blocks. Default: as measured.
+    /// The division of the RAM tier between entries and blocks. Default: as measured.
     #[must_use]
     pub fn memory_division(mut self, division: MemoryDivision) -> Self {
         self.options.memory_division = division;
@@ -74,7 +74,7 @@ impl Builder {
         self.set(FlashField::MaxStoredKeys(keys))
     }
 
-    /// Which entries go to flash. Default: each as it is put.
+    /// The choice of entries that go to flash. Default: each as it is put.
     #[must_use]
     pub fn admission(self, admission: Admission) -> Self {
         self.set(FlashField::Admission(admission))
@@ -86,7 +86,7 @@ impl Builder {
         self.set(FlashField::MemoryFolder(folder.into()))
     }
 
-    /// What the cache holds after a loss of power. Default: nothing.
+    /// The content of the cache after a loss of power. Default: nothing.
     #[must_use]
     pub fn power_loss(self, power_loss: PowerLoss) -> Self {
         self.set(FlashField::PowerLoss(power_loss))
@@ -99,7 +99,7 @@ impl Builder {
         self.set(FlashField::Fingerprint(fingerprint))
     }
 
-    /// How values are compressed. Default: not at all.
+    /// The compression of values. Default: none.
     #[must_use]
     pub fn compression(mut self, compression: Compression) -> Self {
         self.options.compression = compression;

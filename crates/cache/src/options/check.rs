@@ -69,7 +69,7 @@ impl Options {
 }
 
 impl FlashOptions {
-    /// Like [`Options::check`]; [`granary_log::Geometry`] checks the sizes.
+    /// Checks these as [`Options::check`] does; [`granary_log::Geometry`] checks the sizes.
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         if self.path.file_name().is_none() || self.path.as_os_str().as_bytes().ends_with(b"/") {
             return invalid("path", format!("{:?} has no name for the cache's files at its end", self.path));

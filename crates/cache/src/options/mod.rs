@@ -1,4 +1,4 @@
-//! Where a cache lies and how big it may be.
+//! The place of a cache, and its size.
 
 mod builder;
 mod check;
@@ -27,7 +27,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a cache on flash holds after a loss of power, which takes what was not synced.
+/// The content of a cache on flash after a loss of power, which takes what was not synced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PowerLoss {
     /// Nothing: the lost part may have changed any value.
@@ -45,7 +45,7 @@ pub struct FlashOptions {
     /// beside it, with several partitions `<path>.partition.N.state` and so on, and with compression
     /// `<path>.dictionaries`.
     pub path: PathBuf,
-    /// Where state and journal go instead, for a block device.
+    /// The folder of state and journal instead, for a block device.
     pub state_path: Option<PathBuf>,
     /// `FILE_SIZE`: reserved at once, a multiple of `write_buffer_size`.
     pub file_size: u64,
@@ -57,8 +57,9 @@ pub struct FlashOptions {
     /// Each has shorter block numbers in its index, and its own write buffers; RAM tier and budgets are divided. If the
     /// number changes, the cache starts empty.
     pub partitions: u64,
-    /// `MAX_STORED_KEYS`: the index never holds more entries, rounded up to a power of two, and to 64. Opened with a bound
-    /// for which the index keeps another number of hash bits (about twice as high, or half), the cache starts empty.
+    /// `MAX_STORED_KEYS`: the index never holds more entries, rounded up to a power of two, and to 64. Opened with a
+    /// bound for which the index keeps another number of hash bits (about twice as high, or half), the cache starts
+    /// empty.
     pub max_stored_keys: Option<u64>,
     /// Stands for what the values mean: opened with another number, the cache starts empty.
     pub fingerprint: u64,
@@ -66,15 +67,16 @@ pub struct FlashOptions {
     /// `None`: the seed that the cache has, and a random one for a new cache. A fixed seed is for keys that no attacker
     /// can choose.
     pub hash_seed: Option<u64>,
-    /// What becomes of entries whose segment is reused. Ignored with an admission other than [`Admission::All`]:
+    /// The fate of entries whose segment is reused. Ignored with an admission other than [`Admission::All`]:
     /// entries found lately go back to RAM.
     pub reinsertion: Reinsertion,
-    /// Which entries go to flash. If it is changed from [`Admission::All`] to another or back, the cache starts empty.
+    /// The choice of entries that go to flash. If it is changed from [`Admission::All`] to another or back, the cache
+    /// starts empty.
     pub admission: Admission,
-    /// A folder on a tmpfs: the RAM tier lies there in files, and survives a kill or a panic of the process. `None`, or if
-    /// the folder is no tmpfs or lacks room, which the log says once: it lies in private memory, which a kill loses.
+    /// A folder on a tmpfs: the RAM tier lies there in files, and survives a kill or a panic of the process. `None`, or
+    /// if the folder is no tmpfs or lacks room, which the log says once: it lies in private memory, which a kill loses.
     pub memory_folder: Option<PathBuf>,
-    /// What the cache holds after a loss of power. If it is changed, the cache starts empty.
+    /// The content of the cache after a loss of power. If it is changed, the cache starts empty.
     pub power_loss: PowerLoss,
     /// The most bytes admitted to flash in a day; not with [`Admission::All`].
     pub bytes_per_day: Option<u64>,
@@ -187,7 +189,7 @@ impl FlashOptions {
         Ok(SHARDS.ilog2() + self.capacity(&self.geometry()?).hash_bits)
     }
 
-    /// What lies where these options would create a cache; nothing is touched.
+    /// Returns what lies where these options would create a cache; nothing is touched.
     ///
     /// # Errors
     /// Sizes that do not fit together, and errors of the operating system for an existing file.
@@ -284,8 +286,8 @@ fn is_block_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device())
 }
 
-/// How the RAM tier in front of flash is divided between entries and blocks. A block of flash in RAM serves all keys in
-/// it, which were put one after the other.
+/// The division of the RAM tier in front of flash between entries and blocks. A block of flash in RAM serves all keys
+/// in it, which were put one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemoryDivision {
     /// By the reads of flash that more RAM for each would have saved, measured as the cache is used.
@@ -307,10 +309,10 @@ pub struct Options {
     pub memory_bytes: u64,
     /// Most entries of the RAM tier, whatever their size. Not with flash and another admission than [`Admission::All`].
     pub memory_entries: Option<u64>,
-    /// How the RAM tier is divided. It keeps no blocks without flash, and none with another admission than
+    /// The division of the RAM tier. It keeps no blocks without flash, and none with another admission than
     /// [`Admission::All`].
     pub memory_division: MemoryDivision,
-    /// How values are compressed. Values compressed otherwise before are still found.
+    /// The compression of values. Values compressed otherwise before are still found.
     pub compression: Compression,
     /// Applications that share the cache: dictionaries for compression are trained for each, and
     /// [`Admission::Flashield`] learns for each. Default: one application.

@@ -1,4 +1,4 @@
-//! How one budget is divided between entries and blocks: a pure function of reads, and of reads that more RAM would
+//! The division of one budget between entries and blocks: a pure function of reads, and of reads that more RAM would
 //! have saved.
 //!
 //! Both kinds save the same: a read of a block. What left RAM lately is remembered as ghosts, for the same number of

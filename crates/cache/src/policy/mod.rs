@@ -6,7 +6,7 @@ use crate::limits::{
     DRAM_FIRST_MEMORY_DIVISOR, DRAM_FIRST_PARTITION_DIVISOR, FOUND_TURNOVER_DIVISOR, SHARDS,
 };
 
-/// What becomes of live entries when their segment is reused.
+/// The fate of live entries when their segment is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reinsertion {
     /// FIFO: they leave.
@@ -22,10 +22,10 @@ pub(crate) enum Fate {
     Reinsert,
 }
 
-/// `recent`: found since it was written; `kept_bytes` of `segment_bytes` are kept so far.
-pub(crate) fn fate(policy: Reinsertion, recent: bool, kept_bytes: u64, segment_bytes: u64) -> Fate {
+/// `is_found`: found since it was written; `kept_bytes` of `segment_bytes` are kept so far.
+pub(crate) fn fate(policy: Reinsertion, is_found: bool, kept_bytes: u64, segment_bytes: u64) -> Fate {
     match policy {
-        Reinsertion::Read if recent && kept_bytes < segment_bytes / 2 => Fate::Reinsert,
+        Reinsertion::Read if is_found && kept_bytes < segment_bytes / 2 => Fate::Reinsert,
         _ => Fate::Drop,
     }
 }
@@ -45,7 +45,7 @@ pub(crate) fn promotion(memory_bytes: u64, found_before: bool, has_room: bool) -
 
 /// The part of all found marks that are cleared when an entry takes `bytes` of the `share` bytes that others had: two
 /// finds tell less the longer they are apart.
-pub fn marks_cleared(reinsertion: Reinsertion, bytes: u64, share: u64) -> f64 {
+pub fn found_marks_cleared(reinsertion: Reinsertion, bytes: u64, share: u64) -> f64 {
     match reinsertion {
         Reinsertion::None => (FOUND_TURNOVER_DIVISOR * bytes) as f64 / share.max(1) as f64,
         // Marks also tell which entries are reinserted, much later.

@@ -52,7 +52,7 @@ impl Consumer<Records> for PartitionState {
 }
 
 impl PartitionState {
-    /// See [`Flash::note_unindexed`].
+    /// Notes that flash may have entries that the index does not know: [`Flash::note_unindexed`].
     pub fn note_unindexed(&self) {
         self.flash.iter().for_each(Flash::note_unindexed);
     }
@@ -80,10 +80,10 @@ impl PartitionState {
         let mut last_block = None;
         for (block_number, summary_entry) in segment.iter() {
             let (hash, RecordKind::Entry) = parse_summary_entry(summary_entry) else { continue };
-            let recent = self.shard(hash).index.at(hash, block_number);
-            let Some(recent) = recent else { continue };
+            let mark = self.shard(hash).index.at(hash, block_number);
+            let Some(is_found) = mark else { continue };
             if last_block == Some(block_number)
-                || fate(flash.reinsertion, recent, kept_bytes, segment_bytes) == Fate::Drop
+                || fate(flash.reinsertion, is_found, kept_bytes, segment_bytes) == Fate::Drop
             {
                 continue;
             }
@@ -110,12 +110,12 @@ impl PartitionState {
         for entry in entries {
             let hash = self.hasher.hash(entry.key);
             let mut shard = self.shard(hash);
-            let recent = shard.index.at(hash, block_number);
-            if header.sequence != sequence || !entry.is_whole() || recent.is_none() || entry.is_expired(now) {
+            let mark = shard.index.at(hash, block_number);
+            if header.sequence != sequence || !entry.is_whole() || mark.is_none() || entry.is_expired(now) {
                 continue;
             }
             let before = kept_before + kept;
-            if fate(flash.reinsertion, recent == Some(true), before, geometry.segment_bytes()) == Fate::Drop {
+            if fate(flash.reinsertion, mark == Some(true), before, geometry.segment_bytes()) == Fate::Drop {
                 continue;
             }
             let appended = flash.append_entry(&mut writer, hash, &[entry.as_bytes()], entry.value());

@@ -1,7 +1,7 @@
 //! DRAM first, when the log reuses a segment: entries found lately go back to RAM, where they have to earn their place
 //! on flash again. The others (the paper's ghosts) leave.
 
-use crate::drive::{Io, Usable, read_by_block};
+use crate::drive::{LongReads, LongRecord, Usable, read_by_block};
 use crate::flash::Flash;
 use crate::framing::Summary;
 use crate::framing::block::{self, BlockHeader};
@@ -12,7 +12,7 @@ use crate::partition_state::PartitionState;
 use crate::record::{EntryRecord, Record, newest_entries, parse};
 use crate::stats::add;
 use granary_log::sync::atomic::Ordering;
-use granary_log::{AlignedBuffer, Engine, Extent};
+use granary_log::{AlignedBuffer, Engine, Extent, Io};
 
 impl PartitionState {
     /// Takes back entries of a segment to RAM. Call it before the segment is forgotten.
@@ -34,7 +34,7 @@ impl PartitionState {
             // Entries that are in RAM anyway need not be read.
             if shard.memory.detach(live.hash) {
                 shard.index.remove(live.hash, live.block_number);
-            } else if takes_back && live.recent && block_numbers.last() != Some(&live.block_number) {
+            } else if takes_back && live.is_found && block_numbers.last() != Some(&live.block_number) {
                 block_numbers.push(live.block_number);
             }
         }
@@ -50,8 +50,8 @@ impl PartitionState {
         let mut live = Vec::new();
         for (block_number, summary_entry) in segment.iter() {
             let (hash, RecordKind::Entry) = parse_summary_entry(summary_entry) else { continue };
-            if let Some(recent) = self.shard(hash).index.at(hash, block_number) {
-                live.push(IndexedEntry { hash, block_number, recent });
+            if let Some(is_found) = self.shard(hash).index.at(hash, block_number) {
+                live.push(IndexedEntry { hash, block_number, is_found });
             }
         }
         live
@@ -101,12 +101,13 @@ impl PartitionState {
                 continue;
             }
             // The entry goes on in the following blocks. No request waits for this, so plain reads do.
-            let mut record = Vec::new();
-            let read =
-                Io::with_engine(Engine::Plain).read_record(&flash.log, block_number, sequence, &mut record);
-            if let (Some(_), Some(Record::Entry(entry))) = (read, parse(&record)) {
-                self.take_back_entry(block_number, &entry);
-            }
+            let (mut io, mut bytes) = (Io::with_engine(Engine::Plain), Vec::new());
+            let record = LongRecord { block: block_number, sequence, len: entry.len() };
+            LongReads::default().read(&mut io, &flash.log, [record], &mut bytes, |_, read| {
+                if let Some(Record::Entry(entry)) = read.and_then(parse) {
+                    self.take_back_entry(block_number, &entry);
+                }
+            });
         }
     }
 
@@ -130,5 +131,5 @@ impl PartitionState {
 struct IndexedEntry {
     hash: KeyHash,
     block_number: u64,
-    recent: bool,
+    is_found: bool,
 }

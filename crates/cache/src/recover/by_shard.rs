@@ -87,7 +87,7 @@ impl<'a> SegmentGroup<'a> {
         self.sort_in_parts(BLOCKS_MAX)
     }
 
-    /// Like [`sort`](Self::sort), `blocks_max` blocks at a time.
+    /// Sorts as [`sort`](Self::sort) does, `blocks_max` blocks at a time.
     pub(super) fn sort_in_parts(self, blocks_max: u64) -> Vec<RecordsByShard> {
         let blocks = self.segments.len() as u64 * u64::from(self.geometry.blocks_per_segment());
         let firsts = (0..blocks).step_by(blocks_max as usize);
@@ -168,7 +168,7 @@ pub(super) struct RecordsByShard {
     blocks_per_segment: u64,
     /// The block, counted over all segments, that the packed records' block numbers start from.
     first: u64,
-    /// Where the records of each shard begin, and where all of them end.
+    /// The beginnings of each shard's records, and the end of all.
     begins: [usize; SHARDS + 1],
     packed: Vec<u64>,
 }

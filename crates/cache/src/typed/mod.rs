@@ -74,7 +74,7 @@ impl<K: ?Sized, V, C> TypedCache<K, V, C> {
         &self.cache
     }
 
-    /// How many entries there are, expired ones that were not found out among them; see [`Cache::len`].
+    /// The number of entries, expired ones that were not found out among them; see [`Cache::len`].
     pub fn len(&self) -> u64 {
         self.cache.len()
     }
@@ -89,7 +89,7 @@ impl<K: ?Sized, V, C> TypedCache<K, V, C> {
         self.cache.stats()
     }
 
-    /// How many values were found that do not decode.
+    /// The number of values found that do not decode.
     pub fn undecodable(&self) -> u64 {
         self.undecodable.load(Ordering::Relaxed)
     }
@@ -123,7 +123,7 @@ impl<K: ?Sized, V, C> TypedCache<K, V, C> {
         Arc::into_inner(self.cache).expect("whoever shared it has ended")
     }
 
-    /// When a value expires that is put now.
+    /// The time at which a value expires that is put now.
     pub(crate) fn expires_at(&self) -> u32 {
         self.ttl.map_or(0, end_of)
     }

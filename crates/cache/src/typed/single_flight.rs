@@ -14,15 +14,16 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> TypedCache<K, V, C> {
     /// those that waited call theirs, one after the other.
     ///
     /// # Errors
-    /// What `make` returns. Threads that waited for it try for themselves, one after the other.
+    /// Those that `make` returns. Threads that waited for it try for themselves, one after the other.
     pub fn get_or_insert_with<E>(&self, key: &K, make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
         self.get_or_insert_until(key, || self.expires_at(), make)
     }
 
-    /// Like [`get_or_insert_with`](Self::get_or_insert_with); the made value expires after `ttl`, to the second.
+    /// Does what [`get_or_insert_with`](Self::get_or_insert_with) does; the made value expires after `ttl`, to the
+    /// second.
     ///
     /// # Errors
-    /// What `make` returns.
+    /// Those that `make` returns.
     pub fn get_or_insert_with_ttl<E>(
         &self,
         key: &K,

@@ -7,7 +7,7 @@
 
 use crate::batch::KeysByShard;
 use crate::dram_first::DramFirst;
-use crate::entry::{Refusal, Refused, StoredEntry};
+use crate::entry::{OnRefusal, Refusal, StoredEntry};
 use crate::flash::Flash;
 use crate::headroom::Headroom;
 use crate::key::Key;
@@ -21,12 +21,12 @@ use granary_log::sync::atomic::Ordering;
 
 impl PartitionState {
     /// Keeps entries in RAM; `refused` is called for those that are not kept.
-    pub fn put_in_memory(
+    pub fn put_dram_first(
         &self,
         flash: &Flash,
         dram_first: &DramFirst,
         entries: &[StoredEntry<'_>],
-        refused: &mut Refused<'_>,
+        refused: &mut OnRefusal<'_>,
     ) {
         let mut first = 0;
         while first < entries.len() {
@@ -59,7 +59,7 @@ impl PartitionState {
         flash: &Flash,
         dram_first: &DramFirst,
         entry: StoredEntry<'_>,
-        refused: &mut Refused<'_>,
+        refused: &mut OnRefusal<'_>,
     ) {
         let affordable = {
             let mut admitter = dram_first.admitter.lock().expect("no panic under the lock");
@@ -68,7 +68,7 @@ impl PartitionState {
         let mut refused_by_flash = None;
         if affordable {
             // Possible older versions are deleted as for any put: the record itself voids none.
-            self.delete_in_memory_first(flash, dram_first, &[entry.key]);
+            self.delete_dram_first(flash, dram_first, &[entry.key]);
             self.put_through(flash, &[entry], &mut |_, why| refused_by_flash = Some(why));
             if refused_by_flash.is_none() {
                 return;
@@ -84,7 +84,7 @@ impl PartitionState {
         flash: &Flash,
         dram_first: &DramFirst,
         entries: &[StoredEntry<'_>],
-        refused: &mut Refused<'_>,
+        refused: &mut OnRefusal<'_>,
     ) {
         let mut over = Vec::new();
         let mut crowded = None;
@@ -140,7 +140,7 @@ impl PartitionState {
     }
 
     /// Removes keys; entries in RAM only leave no trace.
-    pub fn delete_in_memory_first(&self, flash: &Flash, dram_first: &DramFirst, keys: &[Key<'_>]) {
+    pub fn delete_dram_first(&self, flash: &Flash, dram_first: &DramFirst, keys: &[Key<'_>]) {
         let mut over = Vec::new();
         for (i, asked) in KeysByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
             let mut shard = self.lock_shard(i);
@@ -161,8 +161,8 @@ impl PartitionState {
     }
 }
 
-/// Keeps an entry; `false`: it is too large, and older versions in RAM are removed. What could never be written is refused
-/// now rather than lost when it has to leave RAM.
+/// Keeps an entry; `false`: it is too large, and older versions in RAM are removed. What could never be written is
+/// refused now rather than lost when it has to leave RAM.
 fn put_one_in_memory(
     flash: &Flash,
     dram_first: &DramFirst,

@@ -8,7 +8,7 @@ use crate::framing::{Records, append};
 use crate::headroom::{Headroom, spare_bytes};
 use crate::key::{Key, KeyHash, RecordKind};
 use crate::limits::{
-    HOT_PERCENT_MAX, RECORD_COST_BYTES, SAME_HASH_MAX, SAVE_PASSES_MAX, SAVE_TIMEOUT, SHARDS,
+    FOUND_PERCENT_MAX, RECORD_COST_BYTES, SAME_HASH_MAX, SAVE_PASSES_MAX, SAVE_TIMEOUT, SHARDS,
 };
 use crate::memory::{Eviction, Protected, ShrinkTarget, Victim};
 use crate::partition_state::PartitionState;
@@ -155,8 +155,8 @@ impl PartitionState {
                 None => Eviction::Drop,
             }
         });
-        let hot = index.table.len() * HOT_PERCENT_MAX / 100;
-        index.table.cool(hot);
+        let most = index.table.len() * FOUND_PERCENT_MAX / 100;
+        index.table.bound_found_marks(most);
         add(&self.counters.admitted, admitted);
         self.measure(admitted, admitted_bytes);
         add(&self.counters.rejected, rejected);
@@ -166,7 +166,7 @@ impl PartitionState {
     /// Writes entries in RAM only to flash, the oldest first: the cache is being closed. The oldest segments are reused
     /// for it, but no more of them than it fills.
     ///
-    /// What the device refuses stays in the write buffers, which may outlive the process.
+    /// Entries that the device refuses stay in the write buffers, which may outlive the process.
     ///
     /// # Errors
     /// Some of it is not on the device.

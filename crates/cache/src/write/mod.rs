@@ -11,7 +11,7 @@ mod publish;
 mod tests;
 mod through;
 
-use crate::entry::{Refusal, Refused, StoredEntry};
+use crate::entry::{OnRefusal, Refusal, StoredEntry};
 use crate::key::Key;
 use crate::limits::PUT_CHUNK;
 use crate::memory::{EntryState, Eviction};
@@ -19,7 +19,7 @@ use crate::partition_state::PartitionState;
 use crate::stats::add;
 
 impl PartitionState {
-    /// See [`Cache::put_many_with`](crate::Cache::put_many_with).
+    /// Stores the part of a batch that is this partition's: [`Cache::put_many_with`](crate::Cache::put_many_with).
     pub fn put_many(&self, entries: &[StoredEntry<'_>], mut refused: impl FnMut(usize, Refusal)) {
         add(&self.counters.puts, entries.len() as u64);
         add(&self.counters.bytes_put, entries.iter().map(StoredEntry::bytes).sum::<usize>() as u64);
@@ -27,9 +27,9 @@ impl PartitionState {
         let mut refusals = Vec::new();
         let mut refuse = |i, why| refusals.push((i, why));
         match &self.flash {
-            None => self.keep_whole(entries, &mut refuse),
+            None => self.put_without_flash(entries, &mut refuse),
             Some(flash) => match &flash.dram_first {
-                Some(dram_first) => self.put_in_memory(flash, dram_first, entries, &mut refuse),
+                Some(dram_first) => self.put_dram_first(flash, dram_first, entries, &mut refuse),
                 None => self.put_through(flash, entries, &mut refuse),
             },
         }
@@ -43,7 +43,7 @@ impl PartitionState {
         }
     }
 
-    /// See [`Cache::delete_many`](crate::Cache::delete_many).
+    /// Removes the keys of a batch that are this partition's: [`Cache::delete_many`](crate::Cache::delete_many).
     pub fn delete_many(&self, keys: &[Key<'_>]) {
         let Some(flash) = &self.flash else {
             for key in keys {
@@ -52,7 +52,7 @@ impl PartitionState {
             return;
         };
         match &flash.dram_first {
-            Some(dram_first) => self.delete_in_memory_first(flash, dram_first, keys),
+            Some(dram_first) => self.delete_dram_first(flash, dram_first, keys),
             None => {
                 for chunk in keys.chunks(PUT_CHUNK) {
                     self.delete_chunk(flash, chunk, |_, _| {});
@@ -62,7 +62,7 @@ impl PartitionState {
     }
 
     /// Keeps entries in a cache in RAM only; `refused` is called for those that are too large.
-    fn keep_whole(&self, entries: &[StoredEntry<'_>], refused: &mut Refused<'_>) {
+    fn put_without_flash(&self, entries: &[StoredEntry<'_>], refused: &mut OnRefusal<'_>) {
         let now = self.time();
         for (i, entry) in entries.iter().enumerate() {
             let shard = entry.key.hash().shard();

@@ -1,7 +1,7 @@
 //! Storing and deleting: into the write buffer, then the journal, then the index (`publish.rs`).
 
 use crate::batch::KeysByShard;
-use crate::entry::{Refusal, Refused, StoredEntry};
+use crate::entry::{OnRefusal, Refusal, StoredEntry};
 use crate::flash::Flash;
 use crate::framing::{Placed, Records, note_look_alikes};
 use crate::key::{Key, RecordKind};
@@ -20,7 +20,7 @@ use std::time::Instant;
 
 impl PartitionState {
     /// Appends entries to the log, and copies them to RAM; `refused` is called for those that find no room.
-    pub fn put_through(&self, flash: &Flash, entries: &[StoredEntry<'_>], refused: &mut Refused<'_>) {
+    pub fn put_through(&self, flash: &Flash, entries: &[StoredEntry<'_>], refused: &mut OnRefusal<'_>) {
         let mut coming = [0; SHARDS];
         entries.iter().for_each(|entry| coming[entry.key.hash().shard()] += 1);
         for (chunk, first) in entries.chunks(PUT_CHUNK).zip((0..).step_by(PUT_CHUNK)) {
@@ -34,7 +34,7 @@ impl PartitionState {
         flash: &Flash,
         entries: &[StoredEntry<'_>],
         coming: &mut [usize; SHARDS],
-        refused: &mut Refused<'_>,
+        refused: &mut OnRefusal<'_>,
     ) {
         let mut tombstones = flash.tombstones.lock().expect("no panic under the lock");
         let mut writer = flash.log.writer();
@@ -202,8 +202,8 @@ impl PartitionState {
     }
 }
 
-/// The indices of the entries to publish: all but refused entries whose key is placed by a later entry of the batch. Their
-/// deletion would be appended behind that newer entry, and delete it at the next start.
+/// The indices of the entries to publish: all but refused entries whose key is placed by a later entry of the batch.
+/// Their deletion would be appended behind that newer entry, and delete it at the next start.
 fn last_placed_or_refused(entries: &[StoredEntry<'_>], placed: &[Option<Placed>]) -> Vec<usize> {
     let all_placed = placed.iter().all(Option::is_some);
     if all_placed || placed.iter().all(Option::is_none) {

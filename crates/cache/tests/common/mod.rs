@@ -129,7 +129,7 @@ impl Device for Hooked {
     }
 }
 
-/// What a kill would leave now: copies of a cache's files in another folder, and of its device, which must be idle.
+/// Leaves what a kill would leave now: copies of a cache's files in another folder, and of its device, which must be idle.
 pub fn copy_as_killed(from: &Path, to: &Path, memory: &MemoryDevice) -> MemoryDevice {
     std::fs::create_dir_all(to).unwrap();
     for file in std::fs::read_dir(from).unwrap() {

@@ -171,7 +171,7 @@ impl Store {
         loop {
             let mut payloads = Vec::new();
             let count = match self.log.locate(block) {
-                Location::Memory(segment) => {
+                Location::WriteBuffer(segment) => {
                     let reader = segment.read();
                     let (count, bytes) = records_in(&reader, block)?;
                     bytes.chunks_exact(size).take(wanted).for_each(|b| payloads.extend(block::payload(b)));

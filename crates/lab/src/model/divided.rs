@@ -7,7 +7,7 @@ use granary_cache::limits::{
     BLOCK_VISIT_DIVISOR, BLOCK_VISIT_REPLACED_MIN, DIVISION_WINDOW_DIVISOR, FIRST_BLOCKS_DIVISOR,
     GHOST_WINDOW_DIVISOR, LEAST_BLOCKS_DIVISOR,
 };
-use granary_cache::{Reinsertion, marks_cleared};
+use granary_cache::{Reinsertion, found_marks_cleared};
 
 /// Sizes of the tier, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ pub struct Divided {
     entry_ghosts: Lru,
     block_ghosts: Lru,
     /// By key: whether it was found on flash lately.
-    is_recent: Vec<bool>,
+    is_found: Vec<bool>,
     /// The key whose mark is cleared next, and keys, less than one, whose marks are still to be cleared.
     hand: usize,
     uncleared: f64,
@@ -79,7 +79,7 @@ impl Divided {
             blocks: Lru::new(division.blocks, blocks),
             entry_ghosts: Lru::new(window, keys),
             block_ghosts: Lru::new(window, blocks),
-            is_recent: vec![false; keys as usize],
+            is_found: vec![false; keys as usize],
             hand: 0,
             uncleared: 0.0,
             savings: vec![[false; 2]; blocks as usize],
@@ -110,7 +110,7 @@ impl Divided {
         self.read(key, block);
         let bytes = self.options.entry_bytes;
         let has_room = self.entries.has_room(bytes);
-        if std::mem::replace(&mut self.is_recent[key as usize], true) || has_room {
+        if std::mem::replace(&mut self.is_found[key as usize], true) || has_room {
             let ghosts = &mut self.entry_ghosts;
             self.entries.put(key, bytes, |key, bytes| ghosts.put(key, bytes, |_, _| {}));
             if !has_room {
@@ -123,10 +123,11 @@ impl Divided {
     /// Clears some found marks when an entry of `bytes` bytes took the room of others.
     fn clear_marks(&mut self, bytes: u32) {
         let share = self.options.memory_bytes - self.division.blocks;
-        self.uncleared += marks_cleared(Reinsertion::None, bytes.into(), share) * self.is_recent.len() as f64;
+        self.uncleared +=
+            found_marks_cleared(Reinsertion::None, bytes.into(), share) * self.is_found.len() as f64;
         for _ in 0..self.uncleared as usize {
-            self.is_recent[self.hand] = false;
-            self.hand = (self.hand + 1) % self.is_recent.len();
+            self.is_found[self.hand] = false;
+            self.hand = (self.hand + 1) % self.is_found.len();
         }
         self.uncleared = self.uncleared.fract();
     }

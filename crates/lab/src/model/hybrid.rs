@@ -10,7 +10,7 @@ use super::lru::DRAM_INDEX_BYTES;
 use super::segments::{Segments, Spot};
 use super::{Budget, Clock, Costs, Model, NEVER, Object, Place};
 use granary_cache::admission::COUNT_MAX;
-use granary_cache::limits::HOT_PERCENT_MAX;
+use granary_cache::limits::FOUND_PERCENT_MAX;
 use std::collections::VecDeque;
 
 /// An object that leaves DRAM.
@@ -53,7 +53,7 @@ pub struct HybridOptions {
 
 impl Default for HybridOptions {
     fn default() -> Self {
-        Self { hot: f64::from(HOT_PERCENT_MAX as u32) / 100.0, copies: true }
+        Self { hot: f64::from(FOUND_PERCENT_MAX as u32) / 100.0, copies: true }
     }
 }
 

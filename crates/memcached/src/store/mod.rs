@@ -214,7 +214,7 @@ impl Store {
     /// # Errors
     /// The files beside the data can neither record the changes nor be made void.
     pub fn sync_changes(&self) -> io::Result<()> {
-        self.cache.sync_changes()
+        Ok(self.cache.sync_changes()?)
     }
 
     /// Whether changes should wait a moment for write buffers.

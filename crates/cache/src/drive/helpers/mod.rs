@@ -3,7 +3,7 @@
 mod threads;
 
 use super::io::Io;
-use crate::limits::{LENT_ROOM_KEYS_MIN, SPARE_ROOMS_MAX};
+use crate::limits::{LENT_WORKSPACE_KEYS_MIN, SPARE_WORKSPACES_MAX};
 use crate::lookup::Workspace;
 use granary_log::sync::atomic::AtomicBool;
 use std::fmt;
@@ -86,7 +86,7 @@ impl Helpers {
     /// A workspace to look up `keys` keys, none of which is resolved; it is taken from `own` if they are few.
     pub(super) fn lend(&self, own: &mut Option<Box<Workspace>>, keys: usize) -> Box<Workspace> {
         assert!(u32::try_from(keys).is_ok(), "a batch has fewer than 2^32 keys");
-        let found = if keys < LENT_ROOM_KEYS_MIN { own.take() } else { self.spare().pop() };
+        let found = if keys < LENT_WORKSPACE_KEYS_MIN { own.take() } else { self.spare().pop() };
         let mut workspace = found.unwrap_or_default();
         workspace.resolved.clear();
         workspace.resolved.resize_with(keys, || AtomicBool::new(false));
@@ -95,12 +95,12 @@ impl Helpers {
 
     /// Takes a workspace back when the lookup has ended.
     pub(super) fn take_back(&self, own: &mut Option<Box<Workspace>>, workspace: Box<Workspace>) {
-        if workspace.resolved.len() < LENT_ROOM_KEYS_MIN {
+        if workspace.resolved.len() < LENT_WORKSPACE_KEYS_MIN {
             *own = Some(workspace);
             return;
         }
         let mut spare = self.spare();
-        if spare.len() < SPARE_ROOMS_MAX {
+        if spare.len() < SPARE_WORKSPACES_MAX {
             spare.push(workspace);
         }
     }

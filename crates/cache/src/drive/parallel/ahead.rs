@@ -1,9 +1,9 @@
 //! Chooses reads to begin once the first keys of a large batch are planned, while the other keys are being planned.
 
-use crate::drive::io::Io;
 use crate::flash::Flash;
 use crate::limits::WANTED_DIVISOR;
 use crate::lookup::{BegunReads, Probe};
+use granary_log::Io;
 use granary_log::limits::{READ_DEPTH, READ_FRAMES_MAX};
 
 /// The end of the device at which a thread begins.
@@ -16,33 +16,57 @@ pub(super) enum DeviceEnd {
 /// The number of the longest reads that one thread can have in flight.
 const WINDOWS_MAX: u64 = (READ_DEPTH / READ_FRAMES_MAX) as u64;
 
-/// Chooses windows of the device, each of one longest read, from one end up to block `middle`, in which the batch's
-/// first keys already need so many blocks that the other keys will need the rest.
-pub(super) fn choose(flash: &Flash, probes: &[Probe], end: DeviceEnd, middle: u64) -> BegunReads {
-    let geometry = flash.log.geometry();
-    let block_size = geometry.block_size();
-    let blocks = (Io::extent_bytes_max(block_size) / block_size) as u64;
-    let mut reads = BegunReads { block_size, ..BegunReads::default() };
-    let windows = probes.iter().map(|probe| probe.block / blocks);
-    let (Some(lowest), Some(highest)) = (windows.clone().min(), windows.max()) else { return reads };
-    let windows = match end {
-        DeviceEnd::Low => lowest..(lowest + WINDOWS_MAX).min(middle / blocks),
-        DeviceEnd::High => (highest + 1).saturating_sub(WINDOWS_MAX).max(middle / blocks + 1)..highest + 1,
-    };
-    if windows.is_empty() {
-        return reads;
+/// The reads that a thread begins early, and the scratch space to choose them in.
+#[derive(Default)]
+pub(crate) struct Ahead {
+    pub begun: BegunReads,
+    /// The blocks of probes.
+    blocks: Vec<u64>,
+    /// Whether each block of some windows is wanted.
+    wanted: Vec<bool>,
+}
+
+impl Ahead {
+    /// The block in the middle of the probes'.
+    pub(super) fn middle_of(&mut self, probes: &[Probe]) -> u64 {
+        let blocks = &mut self.blocks;
+        blocks.clear();
+        blocks.extend(probes.iter().map(|probe| probe.block));
+        let middle = blocks.len() / 2;
+        if blocks.is_empty() { 0 } else { *blocks.select_nth_unstable(middle).1 }
     }
-    let range = windows.start * blocks..(windows.end * blocks).min(geometry.blocks());
-    let mut wanted = vec![false; (range.end - range.start) as usize];
-    for probe in probes.iter().filter(|probe| range.contains(&probe.block)) {
-        wanted[(probe.block - range.start) as usize] = true;
-    }
-    for (window, wanted) in windows.zip(wanted.chunks_exact(blocks as usize)) {
-        if wanted.iter().filter(|wanted| **wanted).count() >= wanted.len().div_ceil(WANTED_DIVISOR) {
-            reads.add(flash, window * blocks..(window + 1) * blocks);
+
+    /// Chooses windows of the device, each of one longest read, from one end up to block `middle`, in which the batch's
+    /// first keys already need so many blocks that the other keys will need the rest.
+    pub(super) fn choose(&mut self, flash: &Flash, probes: &[Probe], end: DeviceEnd, middle: u64) {
+        let geometry = flash.log.geometry();
+        let block_size = geometry.block_size();
+        let blocks = (Io::extent_bytes_max(block_size) / block_size) as u64;
+        let Self { begun, wanted, .. } = self;
+        begun.clear(block_size);
+        let windows = probes.iter().map(|probe| probe.block / blocks);
+        let (Some(lowest), Some(highest)) = (windows.clone().min(), windows.max()) else { return };
+        let windows = match end {
+            DeviceEnd::Low => lowest..(lowest + WINDOWS_MAX).min(middle / blocks),
+            DeviceEnd::High => {
+                (highest + 1).saturating_sub(WINDOWS_MAX).max(middle / blocks + 1)..highest + 1
+            }
+        };
+        if windows.is_empty() {
+            return;
+        }
+        let range = windows.start * blocks..(windows.end * blocks).min(geometry.blocks());
+        wanted.clear();
+        wanted.resize((range.end - range.start) as usize, false);
+        for probe in probes.iter().filter(|probe| range.contains(&probe.block)) {
+            wanted[(probe.block - range.start) as usize] = true;
+        }
+        for (window, wanted) in windows.zip(wanted.chunks_exact(blocks as usize)) {
+            if wanted.iter().filter(|wanted| **wanted).count() >= wanted.len().div_ceil(WANTED_DIVISOR) {
+                begun.add(flash, window * blocks..(window + 1) * blocks);
+            }
         }
     }
-    reads
 }
 
 #[cfg(test)]
@@ -56,7 +80,15 @@ mod tests {
     const BLOCKS: u64 = 32;
 
     fn probes(blocks: impl Iterator<Item = u64>) -> Vec<Probe> {
-        blocks.map(|block| Probe { block, key: 0, digest: KeyDigest::of(b""), recent: false }).collect()
+        blocks.map(|block| Probe { block, key: 0, digest: KeyDigest::of(b""), is_found: false }).collect()
+    }
+
+    /// Chooses twice: what was chosen before does not matter.
+    fn chosen(flash: &Flash, probes: &[Probe], end: DeviceEnd, middle: u64) -> BegunReads {
+        let mut ahead = Ahead::default();
+        ahead.choose(flash, probes, end, middle);
+        ahead.choose(flash, probes, end, middle);
+        ahead.begun
     }
 
     /// The windows that are read.
@@ -71,7 +103,7 @@ mod tests {
         (flash.block_size, flash.write_buffer_size) = (4096, 40 * 4096);
         let cache = Cache::open(Options { flash: Some(flash), ..Options::default() }).unwrap();
         let flash = cache.partitions[0].shared.flash.as_ref().unwrap();
-        let choose = |probes: &[Probe], end, middle| windows(&super::choose(flash, probes, end, middle));
+        let choose = |probes: &[Probe], end, middle| windows(&chosen(flash, probes, end, middle));
         let half = |window: u64| (window * BLOCKS..(window + 1) * BLOCKS).step_by(2);
         let dense = probes((10..60).flat_map(half));
         assert_eq!(choose(&dense, DeviceEnd::Low, u64::MAX), Vec::from_iter(10..26));
@@ -103,7 +135,7 @@ mod tests {
         let flash = cache.partitions[0].shared.flash.as_ref().unwrap();
         let geometry = flash.log.geometry();
         let wanted = probes(0..2 * BLOCKS);
-        let mut ahead = choose(flash, &wanted, DeviceEnd::Low, u64::MAX);
+        let mut ahead = chosen(flash, &wanted, DeviceEnd::Low, u64::MAX);
         assert_eq!((windows(&ahead), ahead.blocks()), (vec![0, 1], 2 * BLOCKS as usize));
         let brings =
             |ahead: &BegunReads, block| ahead.covers(geometry.offset(block), flash.log.sequence_of(block));

@@ -7,18 +7,20 @@
 mod ahead;
 mod meeting;
 
-use super::blocking::{fetch, fetch_long, fetch_with, finish, get_many};
+use super::blocking::{fetch, fetch_long, fetch_with, finish};
 use super::helpers::{Help, Working};
 use super::io::Io;
 use crate::key::Key;
 use crate::limits::{FIRST_KEYS_DIVISOR, SHARED_KEYS_MIN};
-use crate::lookup::{FalsePositive, Lookup, Outcome, Probe, Scratch, Workspace, order};
+use crate::lookup::{FalsePositive, Lookup, Outcome, Scratch, Workspace, order};
 use crate::partition_state::PartitionState;
+pub(super) use ahead::Ahead;
 use ahead::DeviceEnd;
 use meeting::{Meeting, Side};
 use std::ops::Range;
 
-/// See [`Cache::get_many_parallel`](crate::Cache::get_many_parallel).
+/// Looks up a batch that is large enough for two threads:
+/// [`Cache::get_many_parallel`](crate::Cache::get_many_parallel).
 pub(crate) fn get_many_parallel<S: FnMut(usize, Outcome<'_>) + Send>(
     shared: &PartitionState,
     io: &mut Io,
@@ -26,9 +28,6 @@ pub(crate) fn get_many_parallel<S: FnMut(usize, Outcome<'_>) + Send>(
     now: u32,
     [sink, other_sink]: [S; 2],
 ) {
-    if keys.len() < SHARED_KEYS_MIN {
-        return get_many(shared, io, keys, now, sink);
-    }
     let working = shared.helpers.begin();
     let mut workspace = shared.helpers.lend(&mut io.workspace, keys.len());
     let Workspace { scratch, resolved } = &mut *workspace;
@@ -62,7 +61,7 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Pair<'_, S> {
         let ((), mut false_positives) = help.both(
             || look_half_up(mine, 0..half, (&meeting, Side::Lower), io, scratch),
             |io| {
-                in_own_room(io, |io, scratch| {
+                in_own_workspace(io, |io, scratch| {
                     look_half_up(theirs, half..all, (&meeting, Side::Upper), io, scratch);
                 })
             },
@@ -83,16 +82,20 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Pair<'_, S> {
         order(&mut scratch.probes, &mut scratch.sorting);
         // Probes of one block stay together.
         let middle = scratch.probes[scratch.probes.len() / 2].block;
-        let upper = scratch.probes.split_off(scratch.probes.partition_point(|probe| probe.block < middle));
+        let lower = scratch.probes.partition_point(|probe| probe.block < middle);
+        let mut upper = std::mem::take(&mut scratch.sorting.spare);
+        upper.clear();
+        upper.extend(scratch.probes.drain(lower..));
         let ((), mut false_positives) = help.both(
             || fetch(mine, flash, io, scratch),
             |io| {
-                in_own_room(io, |io, scratch| {
-                    scratch.probes = upper;
+                in_own_workspace(io, |io, scratch| {
+                    scratch.probes.extend_from_slice(&upper);
                     fetch(theirs, flash, io, scratch);
                 })
             },
         );
+        scratch.sorting.spare = upper;
         scratch.false_positives.append(&mut false_positives);
         mine.plan_again(scratch, false);
         finish(mine, io, scratch, 2);
@@ -111,11 +114,12 @@ fn look_half_up<S: FnMut(usize, Outcome<'_>)>(
     let _attendance = meeting.attend(side);
     let first_end = keys.start + keys.len() / FIRST_KEYS_DIVISOR;
     lookup.plan(scratch, keys.start..first_end);
-    let middle = meeting.middle(middle_of(&scratch.probes));
+    let Io { reads, ahead, .. } = &mut *io;
+    let middle = meeting.middle(ahead.middle_of(&scratch.probes));
     let end = if side == Side::Lower { DeviceEnd::Low } else { DeviceEnd::High };
-    let mut begun = ahead::choose(flash, &scratch.probes, end, middle);
-    let reads = io.read_ahead(&flash.log, &begun.extents);
-    begun.truncate(reads.begun());
+    ahead.choose(flash, &scratch.probes, end, middle);
+    let reads = reads.read_ahead(flash.log.device(), &ahead.begun.extents);
+    ahead.begun.truncate(reads.begun());
     lookup.plan(scratch, first_end..keys.end);
     let mut for_other = std::mem::take(&mut scratch.sorting.spare);
     for_other.clear();
@@ -123,23 +127,16 @@ fn look_half_up<S: FnMut(usize, Outcome<'_>)>(
     let mut from_other = meeting.exchange(side, for_other);
     scratch.probes.append(&mut from_other);
     scratch.sorting.spare = from_other;
-    fetch_with(lookup, flash, reads, &begun, scratch);
+    fetch_with(lookup, flash, reads, &ahead.begun, scratch);
     fetch_long(lookup, flash, io, scratch);
 }
 
 /// Has a helping thread look up in its own workspace; returns the false positives.
-fn in_own_room(io: &mut Io, look_up: impl FnOnce(&mut Io, &mut Scratch)) -> Vec<FalsePositive> {
+fn in_own_workspace(io: &mut Io, look_up: impl FnOnce(&mut Io, &mut Scratch)) -> Vec<FalsePositive> {
     let mut workspace = io.workspace.take().unwrap_or_default();
     workspace.scratch.begin();
     look_up(io, &mut workspace.scratch);
     let false_positives = std::mem::take(&mut workspace.scratch.false_positives);
     io.workspace = Some(workspace);
     false_positives
-}
-
-/// The block in the middle.
-fn middle_of(probes: &[Probe]) -> u64 {
-    let mut blocks: Vec<u64> = probes.iter().map(|probe| probe.block).collect();
-    let middle = blocks.len() / 2;
-    if blocks.is_empty() { 0 } else { *blocks.select_nth_unstable(middle).1 }
 }

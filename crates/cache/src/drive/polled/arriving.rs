@@ -55,7 +55,7 @@ impl<'a> Arriving<'a> {
             let offset = geometry.offset(same[0].block);
             let at = (offset - read.extent.offset) as usize;
             let bytes = bytes.get(at..at + geometry.block_size()).filter(|_| !unread.contains(&offset));
-            let blocks = std::iter::once(read.blocks).chain(std::iter::repeat(ReadBlocks::Told));
+            let blocks = std::iter::once(read.blocks).chain(std::iter::repeat(ReadBlocks::AlreadyReported));
             for (some, blocks) in same.chunks(SIDE_BY_SIDE).zip(blocks) {
                 self.arrive_block(io, scratch, (&read, blocks), some, bytes, sink);
                 self.has_come(scratch, some, sink);
@@ -100,7 +100,7 @@ impl<'a> Arriving<'a> {
         let block = ArrivedBlock { bytes, instance: read.instance, sequence: read.sequence };
         lookup.take_block(self.flash, block, &probes[..same.len()], scratch);
         let geometry = self.flash.log.geometry();
-        let longest = Io::extent_bytes_max(geometry.block_size());
+        let longest = granary_log::Io::extent_bytes_max(geometry.block_size());
         let is_too_long =
             |entry: &mut LongEntry| blocks_spanned(geometry, entry.len) * geometry.block_size() > longest;
         let mut long = std::mem::take(&mut scratch.long);

@@ -35,7 +35,7 @@ impl Pending {
     /// For a cache with flash part `flash`, with `engine` or the next best.
     pub(crate) fn over(flash: Option<&Flash>, engine: Engine) -> Self {
         let block_size = flash.map(|flash| flash.log.geometry().block_size());
-        let queue = block_size.map(|size| ReadQueue::new(engine, Io::extent_bytes_max(size)));
+        let queue = block_size.map(|size| ReadQueue::new(engine, granary_log::Io::extent_bytes_max(size)));
         Self { io: Io::with_engine(engine), queue, tables: Tables::default(), opened: Vec::new() }
     }
 
@@ -56,7 +56,7 @@ impl Pending {
     }
 }
 
-/// See [`Cache::begin_many`](crate::Cache::begin_many).
+/// Begins lookups of a batch in one partition: [`Cache::begin_many`](crate::Cache::begin_many).
 pub(crate) fn begin_many(
     shared: &PartitionState,
     pending: &mut Pending,
@@ -81,7 +81,8 @@ pub(crate) fn begin_many(
     shared.helpers.take_back(&mut io.workspace, workspace);
 }
 
-/// See [`Cache::poll`](crate::Cache::poll). `partition` gives the partitions by their numbers; all are on one device.
+/// Delivers what has been read: [`Cache::poll`](crate::Cache::poll). `partition` gives the partitions by their numbers;
+/// all are on one device.
 pub(crate) fn poll<'a>(
     partition: impl Fn(usize) -> &'a PartitionState,
     pending: &mut Pending,

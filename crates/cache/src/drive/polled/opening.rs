@@ -1,10 +1,10 @@
 //! Reads for keys that begin to wait.
 
 use super::waiting::Tables;
-use crate::drive::io::Io;
 use crate::flash::Flash;
 use crate::limits::LOOKUP_ROUNDS_MAX;
 use crate::lookup::{BegunReads, FalsePositive, Lookup, Outcome, Probe, ReadSpan, Scratch};
+use granary_log::Io;
 
 /// Answers keys from write buffers, and opens reads for the keys on the device, which begin to wait (`admit`).
 pub(super) fn open_reads<S: FnMut(usize, Outcome<'_>)>(

@@ -13,7 +13,7 @@ pub(super) struct PendingKey {
     pub hash: KeyHash,
     /// Pending reads that may have its entry. It is planned again if none of them had it.
     pub reads: u32,
-    /// How often the key was planned.
+    /// The number of times that the key was planned.
     pub round: usize,
     /// The outcome was delivered.
     pub answered: bool,
@@ -40,7 +40,7 @@ pub(super) struct Read {
     pub extent: Extent,
     pub sequence: u64,
     pub instance: u64,
-    /// What the RAM tier does with its blocks.
+    /// The RAM tier's use of its blocks.
     pub blocks: ReadBlocks,
     /// In order of their blocks; their keys are indexes of [`PendingKey`].
     pub probes: Vec<Probe>,
@@ -108,7 +108,7 @@ impl Tables {
         });
         let read = &mut self.reads[id as usize];
         read.probes.clear();
-        (read.record_len, read.blocks) = (None, ReadBlocks::Kept);
+        (read.record_len, read.blocks) = (None, ReadBlocks::Offered);
         (read.extent, read.sequence, read.instance) = (extent, sequence, instance);
         id
     }

@@ -46,7 +46,7 @@ pub(crate) fn remove_all(folder: &Path, state_path: &Path, partitions: std::ops:
     }
 }
 
-/// Like [`remove_all`] for a cache that is not open: files that a process has locked stay.
+/// Removes the files of a cache that is not open: those that a process has locked stay.
 pub(crate) fn remove_unlocked(folder: &Path, state_path: &Path, partitions: std::ops::Range<u64>) {
     for partition in partitions {
         let path = path_of(folder, state_path, partition);
@@ -65,8 +65,8 @@ pub(super) fn is_ours(found: &Metadata) -> bool {
     found.is_file() && found.uid() == rustix::process::geteuid().as_raw()
 }
 
-/// Whether a file is ours, or is of the user whose folder the cache at `state_path` lies in, and we are root: root gives
-/// that user what it makes for the cache.
+/// Whether a file is ours, or is of the user whose folder the cache at `state_path` lies in, and we are root: root
+/// gives that user what it makes for the cache.
 fn is_of_cache(found: &Metadata, state_path: &Path) -> bool {
     let is_of_user = || folder_of(state_path).metadata().is_ok_and(|folder| folder.uid() == found.uid());
     is_ours(found) || found.is_file() && rustix::process::geteuid().is_root() && is_of_user()

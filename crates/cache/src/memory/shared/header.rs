@@ -22,7 +22,7 @@ use twox_hash::XxHash3_64;
 const MAGIC: [u8; 8] = *b"GRANRAM3";
 pub(crate) const SIZE: usize = 96;
 
-/// Where the path begins, and the most bytes that it may have.
+/// The offset of the path, and the most bytes that it may have.
 const PATH_AT: usize = SIZE + 2;
 pub(crate) const PATH_BYTES_MAX: usize = SHARED_MEMORY_PAGE_BYTES as usize - PATH_AT;
 

@@ -40,14 +40,14 @@ impl Mapping {
     #[inline]
     pub fn words(&self, offset: usize) -> [&AtomicU64; 2] {
         assert!(offset.is_multiple_of(8) && offset + 16 <= self.len);
-        // SAFETY: in the mapping, which lives as long as `self` and begins at a page, so both are aligned; the directory
-        // is no part of them, and is reached as atomic words only.
+        // SAFETY: in the mapping, which lives as long as `self` and begins at a page, so both are aligned; the
+        // directory is no part of them, and is reached as atomic words only.
         let word = |i: usize| unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset + 8 * i).cast()) };
         [word(0), word(1)]
     }
 
-    /// `len` bytes at `offset`, a page's beginning, as a buffer that belongs to `owner`, which holds this mapping. For the
-    /// write buffers: there must be no other buffer of these bytes.
+    /// `len` bytes at `offset`, a page's beginning, as a buffer that belongs to `owner`, which holds this mapping. For
+    /// the write buffers: there must be no other buffer of these bytes.
     pub fn buffer(&self, offset: usize, len: usize, owner: Box<dyn BufferOwner>) -> AlignedBuffer {
         let start = self.pointer(offset, len);
         // SAFETY: in the mapping, which the owner holds; initialised by the kernel, and exclusive: the owner gives the
@@ -55,8 +55,8 @@ impl Mapping {
         unsafe { AlignedBuffer::of(start, len, owner) }
     }
 
-    /// Maps the pages of `len` bytes at `offset`, a page's beginning, at once: one by one, each first touch would enter the
-    /// kernel. The pages are reserved. A kernel that cannot (before Linux 5.14) maps them when they are touched.
+    /// Maps the pages of `len` bytes at `offset`, a page's beginning, at once: one by one, each first touch would enter
+    /// the kernel. The pages are reserved. A kernel that cannot (before Linux 5.14) maps them when they are touched.
     pub fn populate(&self, offset: usize, len: usize) {
         let start = self.pointer(offset, len);
         // SAFETY: in the mapping, as just seen; no byte of it changes.

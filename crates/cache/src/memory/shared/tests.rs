@@ -169,7 +169,7 @@ fn a_file_that_does_not_belong_to_the_cache_is_begun_anew() {
     assert!(Claim::new(Path::new("/proc"), Path::new("d"), 0, pool(1 << 20).layout(u64::MAX)).is_err());
 }
 
-/// What root makes for a cache in another user's folder is that user's, and root opens it again.
+/// Files that root makes for a cache in another user's folder are that user's, and root opens it again.
 #[test]
 fn the_file_is_of_the_user_whose_folder_the_cache_is_in() {
     use std::os::unix::fs::{MetadataExt, chown};

@@ -4,12 +4,12 @@ use granary_log::sync::{Condvar, Mutex, PoisonError};
 
 /// The number of clones held by threads.
 #[derive(Default)]
-pub(super) struct Hidden {
+pub(super) struct ThreadClones {
     count: Mutex<usize>,
     ended: Condvar,
 }
 
-impl Hidden {
+impl ThreadClones {
     pub fn change(&self, by: impl FnOnce(&mut usize)) {
         by(&mut self.count.lock().unwrap_or_else(PoisonError::into_inner));
         self.ended.notify_all();
