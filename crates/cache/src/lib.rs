@@ -1,4 +1,4 @@
-//! A cache bigger than RAM: key -> value on flash, under 5 bytes of RAM an entry.
+//! A cache bigger than RAM: key -> value on flash, 4 to 5 bytes of RAM an entry once it is full (docs/index.md).
 //!
 //! [`Cache`] is shared by threads; each reading thread has an [`Io`] of its own. A lookup is a batch
 //! in three passes: plan (probe RAM tier and index), fetch (read what is on flash, each block once,

@@ -1,4 +1,4 @@
-//! Hash -> block: under 5 bytes an entry. See docs/index.md.
+//! Hash -> block: 4 to 5 bytes an entry of a full cache. See docs/index.md.
 
 mod bits;
 mod bucket;
