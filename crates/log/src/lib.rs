@@ -36,6 +36,9 @@ pub mod prefetch;
 mod recover;
 mod segment;
 mod shared_memory;
+#[cfg(test)]
+#[path = "../tests/common/skip.rs"]
+mod skip;
 mod slots;
 mod start;
 mod state;
