@@ -47,7 +47,6 @@ pub mod sync;
 mod writer;
 
 pub use buffer::{ALIGNMENT, AlignedBuffer, BufferOwner};
-pub use commit_state::Durability;
 pub use error::OpenError;
 pub use files::{
     UnpublishedFile, create_folders, folder_of, open_or_create, open_or_create_for, sync_folder, with_suffix,

@@ -6,7 +6,7 @@ use crate::raw_device::{check_unused, is_block_device, wipe};
 use crate::unfinished::{Resize, finish_deletion, finish_resize, parts, remove};
 use crate::volume::Volume;
 use crate::volume_lock::VolumeLock;
-use granary_log::{CrashPolicy, Durability, Log, create_folders, sync_folder};
+use granary_log::{CrashPolicy, Log, create_folders, sync_folder};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
@@ -74,7 +74,7 @@ impl Volume {
         })?;
         // A segment tells this device or file from others. It says what is so anyway.
         log.writer().fill(|id, builder, _| builder.push_zeroes(id, 0, 1));
-        log.commit(Durability::Synced).map_err(Error::io("write", &options.path))?;
+        log.commit().map_err(Error::io("write", &options.path))?;
         drop(log);
         config.write(&files, &files.config())?;
         remove(&[files.unfinished_delete()])?;

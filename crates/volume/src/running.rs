@@ -235,7 +235,7 @@ impl Running {
         let emptied = std::mem::take(&mut *self.awaiting_sync.lock().expect("no panic under the lock"));
         // All segments before the newest one are full, and are written by the time that the commit ends.
         let full = self.log.head().checked_sub(1).filter(|full| *full > self.head_at_open);
-        if let Err(error) = self.log.commit(granary_log::Durability::Synced) {
+        if let Err(error) = self.log.commit() {
             self.awaiting_sync.lock().expect("no panic under the lock").extend(emptied);
             return Err(error);
         }
