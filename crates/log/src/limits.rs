@@ -58,7 +58,7 @@ pub const RINGS_MAX: usize = 96;
 /// Threads of the pread pool, used where io_uring is refused and by threads beyond `RINGS_MAX`.
 pub const POOL_THREADS: usize = 16;
 
-/// A journal file is switched for its twin when it grows past this.
+/// The size of a journal file from which on the other of the two is written.
 pub const JOURNAL_BYTES_MAX: u64 = 4 << 20;
 
 const _: () = assert!(READ_BYTES_MAX as u64 <= TRANSFER_BYTES_MAX);

@@ -262,8 +262,8 @@ impl<F: Framing> Log<F> {
 
     /// Frees a slot whose segment holds nothing alive, in RAM or on the device; it may be overwritten from here on.
     /// Only for a log with [`SlotOrder::Table`](crate::SlotOrder::Table).
-    pub fn free(&self, slot: u64) {
-        self.slots.table().expect("a fifo empties its slots by itself").free(slot);
+    pub fn release_slot(&self, slot: u64) {
+        self.slots.table().expect("a fifo empties its slots by itself").release(slot);
         // Waiters for room look again.
         let _requests = self.requests.lock().expect("no panic under the lock");
         self.written.notify_all();

@@ -255,7 +255,7 @@ impl Running {
             let state = &self.slots[slot as usize];
             state.end_deferral();
             state.set_usage(SlotUse::Free);
-            self.log.free(slot);
+            self.log.release_slot(slot);
         }
         Ok(())
     }

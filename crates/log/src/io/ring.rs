@@ -8,12 +8,13 @@ use super::read_in_flight::{ByDescriptor, ReadInFlight};
 use crate::buffer::AlignedBuffer;
 use crate::limits::{READ_BYTES_MAX, READ_DEPTH};
 use io_uring::{IoUring, opcode, squeue, types::Fd};
+use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// The kernel takes no more reads: the ring is of no use any longer.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(super) struct RefusedReads {
     pub error: io::Error,
     /// The extents that were not handed over, to be read some other way.
     pub left: Vec<usize>,
@@ -143,8 +144,10 @@ impl Ring {
             match self.ring.submit_and_wait(wanted) {
                 Ok(_) => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The completion queue is full or memory is short: reap, then go on.
-                Err(error) if matches!(error.raw_os_error(), Some(11 | 16)) => break,
+                // Memory is short or the completion queue is full: reap, then go on.
+                Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::AGAIN | Errno::BUSY)) => {
+                    break;
+                }
                 Err(error) => {
                     self.refused = true;
                     return Err(error);
@@ -221,14 +224,14 @@ impl Ring {
         extents: &[Extent],
         begun: usize,
         done: &mut dyn FnMut(usize, io::Result<&[u8]>),
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RefusedReads> {
         if let Some(error) = self.refusal() {
             // A callback panicked before anybody learnt of it.
-            return Err(Refused { error, left: (0..extents.len()).collect() });
+            return Err(RefusedReads { error, left: (0..extents.len()).collect() });
         }
         if begun == 0 && !self.begin_batch(extents) {
             let error = io::Error::other("reads that were begun ahead cannot be ended");
-            return Err(Refused { error, left: (0..extents.len()).collect() });
+            return Err(RefusedReads { error, left: (0..extents.len()).collect() });
         }
         let mut batch = Batch { ring: self, file: by.file, extents };
         let mut next = begun;
@@ -237,7 +240,7 @@ impl Ring {
             if let Err(error) = batch.ring.wait() {
                 let unfinished = batch.ring.unfinished().map(|flight| flight.ticket as usize);
                 let left = unfinished.chain(next..extents.len()).collect();
-                return Err(Refused { error, left });
+                return Err(RefusedReads { error, left });
             }
             let mut begun = 0;
             while let Some(completion) = batch.ring.next() {
