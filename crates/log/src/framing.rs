@@ -1,4 +1,4 @@
-//! What a consumer adds to segments of opaque blocks: how records, checksums and summaries lie in them.
+//! The consumer's part in segments of opaque blocks: the layout of records, checksums and summaries.
 
 use crate::device::Device;
 use crate::geometry::Geometry;
@@ -17,7 +17,7 @@ pub struct SegmentId {
     pub first_block: u64,
 }
 
-/// Which blocks of a full segment are written: two ranges, counted from the segment's first block.
+/// The blocks of a full segment that are written: two ranges, counted from the segment's first block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SealedBlocks {
     /// The data, written first.
@@ -35,7 +35,7 @@ pub struct SummarySource<'a> {
     pub instance: u64,
     /// The number that the consumer's summaries depend on.
     pub salt: u64,
-    /// Where the log lies.
+    /// The device that the log lies on.
     pub device: &'a dyn Device,
 }
 

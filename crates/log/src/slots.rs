@@ -1,4 +1,4 @@
-//! Which slot of the device each segment lies in.
+//! The slots of the device that segments lie in.
 
 use crate::geometry::Geometry;
 use crate::sync::Mutex;

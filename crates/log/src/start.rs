@@ -81,8 +81,7 @@ impl<F: Framing> Log<F> {
     }
 }
 
-/// What the state file says of content that may be served; [`StoredState::NOTHING`]: there is none, and the file is
-/// blank.
+/// The stored state of content that may be served; [`StoredState::NOTHING`]: there is none, and the file is blank.
 fn usable_state(state: &StateFile, options: &Options, salt: u64) -> Result<StoredState, OpenError> {
     let read = state.read(&options.geometry, options.fingerprint, options.depends_on);
     if matches!(options.crash_policy, CrashPolicy::Keep(_)) && read.shutdown == LastShutdown::Unknown {

@@ -10,7 +10,7 @@ use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, MutexGuard};
 use std::io;
 
-/// When a sealed segment is handed to the flusher.
+/// The time at which sealed segments are handed to the flusher.
 enum Flushing {
     AtOnce,
     /// Between `defer_flush` and `resume_flush`, by the latter.
@@ -195,14 +195,14 @@ impl<'a, F: Framing> Writer<'a, F> {
         self.state.journal.take_unsynced()
     }
 
-    /// See [`Journal::prepare_stop`].
+    /// Prepares the journal for a clean stop ([`Journal::prepare_stop`]).
     pub(crate) fn prepare_stop(&mut self) -> io::Result<()> {
         let must_invalidate = self.log.durable.must_invalidate.load(Ordering::Acquire);
         let is_void = self.state.journal_fails && !must_invalidate;
         self.state.journal.prepare_stop(is_void)
     }
 
-    /// See [`Journal::stop`].
+    /// Ends the journal at a clean stop ([`Journal::stop`]).
     pub(crate) fn stop_journal(&mut self) -> io::Result<()> {
         self.state.journal.stop()
     }

@@ -45,7 +45,7 @@ fn extents(count: usize) -> Vec<Extent> {
     (0..count).map(|_| extent()).collect()
 }
 
-/// How reads are made.
+/// The ways in which reads are made.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Together,

@@ -272,7 +272,7 @@ impl Running {
         self.checkpointing.lock().expect("no panic under the lock").attempt(|| self.write_checkpoint())
     }
 
-    /// Why the map could not be written down when that was last tried.
+    /// The error of the last attempt to write the map down, if it failed.
     pub fn map_failure(&self) -> Option<io::Error> {
         self.checkpointing.try_lock().ok()?.failure()
     }

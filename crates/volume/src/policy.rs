@@ -3,7 +3,7 @@
 use crate::limits::{BLOCKS_LOCKED_MAX, CLEAN_DIVISOR, CLEAN_MAX, CLEAN_MIN};
 use std::cmp::Ordering;
 
-/// Which segment is the best victim.
+/// The choice of the best victim among the segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Policy {
     /// The one with the fewest live blocks: best where all blocks are overwritten equally often.

@@ -43,7 +43,7 @@ pub(crate) struct Running {
     pub checkpointing: Mutex<Retry>,
     /// A write waited for room in vain, and no segment was freed since.
     pub no_room: AtomicBool,
-    /// When a damaged block was last logged, in milliseconds since the volume was opened; 0: never.
+    /// The last time that a damaged block was logged, in milliseconds since the volume was opened; 0: never.
     pub damage_told: AtomicU64,
     pub cleaner: Wake,
     pub opened: Instant,

@@ -27,7 +27,7 @@ fn open(folder: &Path, config: &Config, device: &GatedDevice) -> Volume {
     Volume::open_on(folder, "v", config, Box::new(device.clone())).unwrap()
 }
 
-/// What a kill at this moment would leave: nothing reaches the device meanwhile.
+/// The state that a kill at this moment would leave: nothing reaches the device meanwhile.
 fn killed(folder: &Path, device: &GatedDevice) -> (tempfile::TempDir, GatedDevice) {
     device.set_open(false);
     // A map that is durable already is renamed.

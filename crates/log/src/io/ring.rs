@@ -78,7 +78,7 @@ impl Ring {
         Ok(this)
     }
 
-    /// Why no read goes this way any more; `None`: they do.
+    /// The reason why no read goes this way any more; `None`: they do.
     pub(super) fn refusal(&self) -> Option<io::Error> {
         self.refused.then(|| io::Error::other("an earlier read was refused"))
     }
@@ -174,8 +174,8 @@ impl Ring {
         self.reaped.pop()
     }
 
-    /// What a completion means: the bytes of a read, in their frames until the next one begins; `None`: it
-    /// goes on.
+    /// Takes a completion into account. Returns the ticket of its read, and the bytes, which are in their frames until the
+    /// next read begins. `None`: the read goes on.
     pub(super) fn finish(
         &mut self,
         by: ByDescriptor<'_>,

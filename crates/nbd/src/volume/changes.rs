@@ -13,10 +13,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long a change that waits for room gives way to trims: then they wait for it.
+/// The time for which a change that waits for room gives way to trims: then they wait for it.
 const GIVES_WAY_MAX: Duration = ROOM_WAIT_MAX.saturating_mul(2);
 
-/// What is to be changed.
+/// A change to the volume.
 pub(super) enum Change<'a> {
     Write { offset: u64, data: Cow<'a, [u8]> },
     WriteZeroes { offset: u64, len: u64 },
@@ -47,7 +47,7 @@ struct QueuedChange {
     tag: Tag,
     change: Change<'static>,
     is_forced: bool,
-    /// When it was put here.
+    /// The time at which it was put here.
     since: Instant,
 }
 

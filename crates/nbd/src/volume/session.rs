@@ -13,7 +13,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// When commands began that are under way, by tag.
+/// The times at which commands began that are under way, by tag.
 struct Times(Vec<Option<(Operation, Instant)>>);
 
 impl Times {
