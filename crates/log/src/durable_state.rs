@@ -12,8 +12,8 @@ pub(crate) struct DurableState {
     pub serves_older: bool,
     /// The state file says that all segments up to this one are synced.
     pub durable_sequence: AtomicU64,
-    /// The journal is unreliable, or a sync failed: the state file must be invalid from here on. Set under the lock of the
-    /// state file.
+    /// The journal is unreliable, or a sync failed: the state file must be invalid from here on. Set under the lock of
+    /// the state file.
     pub has_failed: AtomicBool,
     /// The state file is invalid: the log starts empty next time.
     pub is_invalidated: AtomicBool,

@@ -44,8 +44,8 @@ pub fn open_or_create_for(folder: &Path, path: &Path, flags: OFlags, mode: Mode)
     open(flags | OFlags::CREATE, mode)
 }
 
-/// Makes a folder and those above it that are not there. As with files, what root makes in a folder of another user's is
-/// that user's.
+/// Makes a folder and those above it that are not there. As with files, what root makes in a folder of another user's
+/// is that user's.
 ///
 /// # Errors
 /// The operating system refuses, or there is another file.

@@ -82,8 +82,8 @@ pub trait Framing: Send + Sync + Sized + 'static {
         self.read(source, slots)
     }
 
-    /// Removes from `entries`, journal entries of a lost segment, the changes that `later`, a newer segment that was found,
-    /// replaces in every respect. `later` may lack what [`read_to_recover`](Self::read_to_recover) left out.
+    /// Removes from `entries`, journal entries of a lost segment, the changes that `later`, a newer segment that was
+    /// found, replaces in every respect. `later` may lack what [`read_to_recover`](Self::read_to_recover) left out.
     fn remove_replaced(&self, _entries: &mut Vec<u64>, _later: &Self::Summary) {}
 
     /// Takes over the blocks of a segment that another process was filling, or had sealed, when it was killed: its

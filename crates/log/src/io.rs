@@ -1,5 +1,5 @@
-//! Batches of reads, with as many in flight as the queue holds, and [`ReadQueue`], reads that complete in the background.
-//! Both belong to one thread.
+//! Batches of reads, with as many in flight as the queue holds, and [`ReadQueue`], reads that complete in the
+//! background. Both belong to one thread.
 
 mod arena;
 mod event;

@@ -225,7 +225,8 @@ impl<F: Framing> Log<F> {
 
     /// Locates the segment that `block` belongs to.
     pub fn locate(&self, block: u64) -> Location<F> {
-        // A segment that is on the device stays there until its slot is used again, which the reader has to notice anyway.
+        // A segment that is on the device stays there until its slot is used again, which the reader has to notice
+        // anyway.
         let sequence = self.sequence_of(block);
         if sequence <= self.newest_written() {
             return Location::Device { sequence };

@@ -235,8 +235,9 @@ impl<'a, F: Framing> Writer<'a, F> {
         self.log.requested.notify_all();
     }
 
-    /// Keeps segments sealed from here on off the device until [`resume_flush`](Self::resume_flush), and hides those opened from
-    /// a next process: records that span segments must be in the journal before the first of the segments can be found.
+    /// Keeps segments sealed from here on off the device until [`resume_flush`](Self::resume_flush), and hides those
+    /// opened from a next process: records that span segments must be in the journal before the first of the segments
+    /// can be found.
     pub fn defer_flush(&mut self) {
         if matches!(self.flushing, Flushing::AtOnce) {
             self.flushing = Flushing::Deferred { sealed: None };

@@ -145,7 +145,8 @@ impl Error {
     }
 }
 
-/// Checks that a device of `has` bytes has room for the log of a volume; `resized` has the volume's shape at another size.
+/// Checks that a device of `has` bytes has room for the log of a volume; `resized` has the volume's shape at another
+/// size.
 ///
 /// # Errors
 /// It has not. The error says which size it has room for.

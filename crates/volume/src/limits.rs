@@ -113,8 +113,8 @@ pub const CHECKPOINT_SEGMENTS_DIVISOR: u64 = 8;
 /// The sleep of the cleaner when there is nothing to do.
 pub const CLEANER_SLEEP: Duration = Duration::from_millis(200);
 
-/// The time for which the cleaner skips a segment with an unreadable block: a fault may pass. Doubled each time, at most
-/// [`SET_ASIDE_MAX`].
+/// The time for which the cleaner skips a segment with an unreadable block: a fault may pass. Doubled each time, at
+/// most [`SET_ASIDE_MAX`].
 pub const SET_ASIDE: Duration = Duration::from_millis(100);
 /// The longest time for which the cleaner skips a segment ([`SET_ASIDE`]).
 pub const SET_ASIDE_MAX: Duration = Duration::from_secs(8);

@@ -34,8 +34,8 @@ pub(crate) struct Running {
     pub replayed: AtomicU64,
     /// Segments that were written between opening and the checkpoint.
     pub written_before: AtomicU64,
-    /// The log's head when the volume was opened: new segments have greater sequence numbers. After a kill no segment has
-    /// this one.
+    /// The log's head when the volume was opened: new segments have greater sequence numbers. After a kill no segment
+    /// has this one.
     pub head_at_open: u64,
     /// The log refers to blocks that are missing: a checkpoint must be written before anything is appended.
     pub checkpoint_first: AtomicBool,

@@ -349,7 +349,8 @@ fn what_a_kill_leaves_undone_is_finished_at_the_next_start() {
     assert_eq!(served.sql(cached), "n7\n");
     served.stop();
     rename_user(folder.path(), "renamed");
-    // `a` was replaced in its place, and is not the less warm for it; `b` was made, `c` dropped, and so was all of `other`.
+    // `a` was replaced in its place, and is not the less warm for it; `b` was made, `c` dropped, and so was all of
+    // `other`.
     std::fs::copy(statement("a.sql"), statement("a.sql.making")).unwrap();
     std::fs::copy(statement("a.sql"), statement("a.sql.dropped")).unwrap();
     std::fs::rename(statement("b.sql"), statement("b.sql.making")).unwrap();

@@ -124,7 +124,8 @@ impl Ring {
             opcode::Read::new(fd, start, len).offset(offset).build()
         };
         let entry = entry.user_data(frame as u64);
-        // The kernel holds the file as soon as the entry is submitted; a descriptor closed before is an error of the read.
+        // The kernel holds the file as soon as the entry is submitted; a descriptor closed before is an error of the
+        // read.
         // SAFETY: the `len` bytes from `start` lie in the arena, are used by this read alone until it completes (its
         // frames are taken), and whoever drops the ring waits for completion or gives the arena up.
         let pushed = unsafe { self.ring.submission().push(&entry) };
@@ -174,8 +175,8 @@ impl Ring {
         self.reaped.pop()
     }
 
-    /// Takes a completion into account. Returns the ticket of its read, and the bytes, which are in their frames until the
-    /// next read begins. `None`: the read goes on.
+    /// Takes a completion into account. Returns the ticket of its read, and the bytes, which are in their frames until
+    /// the next read begins. `None`: the read goes on.
     pub(super) fn finish(
         &mut self,
         by: ByDescriptor<'_>,

@@ -282,7 +282,8 @@ impl Transmission {
         self.bytes_expected(more).max(self.completions.output.capacity()).saturating_sub(BUFFER_BYTES)
     }
 
-    /// The bytes that are under way: replies that are pending, and what commands in flight, with another one, will take.
+    /// The bytes that are under way: replies that are pending, and what commands in flight, with another one, will
+    /// take.
     pub fn bytes_expected(&self, more: Option<&Request>) -> usize {
         self.completions.output.pending().len() + self.completions.memory_in_flight(more)
     }

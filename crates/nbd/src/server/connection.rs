@@ -368,8 +368,8 @@ impl Connection {
         }
     }
 
-    /// Waits for the client to take the last replies and to go: a moment, or `most` as long as the server is not stopped.
-    /// Closing a socket with unread bytes would make the system drop undelivered replies.
+    /// Waits for the client to take the last replies and to go: a moment, or `most` as long as the server is not
+    /// stopped. Closing a socket with unread bytes would make the system drop undelivered replies.
     fn linger(&mut self, most: Duration) {
         let wire = &mut self.channel.stream;
         wire.shutdown();
