@@ -1,10 +1,9 @@
 //! Rewords DataFusion's errors as ClickHouse's.
 //!
 //! Errors of columns, casts and memory have their own variants. Other errors of a query are texts only: [`PLAN`],
-//! [`INTERNAL`], [`CAST`], [`UNNEST`] and [`DOT`] are all the texts that are recognised, as DataFusion 55.2 and Arrow 59
-//! write them.
-//! `sql/tests/sql/errors.rs` has a query for each, and fails when one is written differently. An unknown text keeps its
-//! own words.
+//! [`INTERNAL`], [`CAST`], [`UNNEST`] and [`DOT`] are all the texts that are recognised, as DataFusion 55.2 and Arrow
+//! 59 write them. `sql/tests/sql/errors.rs` has a query for each, and fails when one is written differently. An unknown
+//! text keeps its own words.
 
 use std::str::FromStr;
 

@@ -128,8 +128,8 @@ impl Dictionary {
         Ok(Dictionary { core: Arc::new(core), definition })
     }
 
-    /// Returns the same dictionary under another name, which its errors and log lines use from now on. Both handles may be
-    /// used; [`watch`](Self::watch) follows the one that it is called on.
+    /// Returns the same dictionary under another name, which its errors and log lines use from now on. Both handles may
+    /// be used; [`watch`](Self::watch) follows the one that it is called on.
     pub fn renamed(&self, database: Option<String>, name: String) -> Dictionary {
         let definition = self.definition.clone().moved(database, name);
         *self.core.access.name.write().unwrap_or_else(PoisonError::into_inner) = definition.full_name();

@@ -4,8 +4,8 @@ use crate::config::{KeyForm, Layout, LayoutKind};
 use crate::definition::{Attribute, Key, KeyColumn, Lifetime, ObjectId, Structure};
 use crate::error::{Code, DictError};
 
-/// Splits the columns into key and attributes. The only key column of a simple layout is a UInt64, whatever its declared
-/// type; several make a complex key, which FLAT, the one layout that stays simple with them, then refuses.
+/// Splits the columns into key and attributes. The only key column of a simple layout is a UInt64, whatever its
+/// declared type; several make a complex key, which FLAT, the one layout that stays simple with them, then refuses.
 pub(crate) fn from_columns(
     columns: Vec<Attribute>,
     key_names: &[String],

@@ -202,8 +202,8 @@ fn local_times(server: &Server) {
     }
 }
 
-/// As in ClickHouse: a NULL inside an array is the default of an item that cannot be NULL, addresses have the masks that
-/// they were given, and a time that never ends is refused by the name of its column.
+/// As in ClickHouse: a NULL inside an array is the default of an item that cannot be NULL, addresses have the masks
+/// that they were given, and a time that never ends is refused by the name of its column.
 fn nulls_in_arrays_masks_and_infinity(server: &Server) {
     server.execute(
         "CREATE TABLE odd (id int PRIMARY KEY, n int[], s text[], deep bigint[], b bool[], d date[], ip inet, net cidr, \

@@ -1,4 +1,5 @@
-//! A machine that loses power: what a dictionary on SSD had cached is there, and what was forgotten or renewed stays so.
+//! A machine that loses power: what a dictionary on SSD had cached is there, and what was forgotten or renewed stays
+//! so.
 
 mod common;
 #[path = "../../log/tests/common/golden.rs"]

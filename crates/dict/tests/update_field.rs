@@ -69,7 +69,8 @@ fn a_change_of_the_far_future_hides_others_only_until_it_is_mended() {
         }
         dictionary.take_updates().unwrap();
         assert_eq!(shown(&dictionary), [10, 22, 31]);
-        // From here on changes are known again, and nothing is forgotten any more: the one before is no older than the lag.
+        // From here on changes are known again, and nothing is forgotten any more: the one before is no older than the
+        // lag.
         dictionary.take_updates().unwrap();
         set(&connection, 1, 11, "'2026-01-01 00:30:07'");
         assert_eq!(dictionary.take_updates().unwrap(), 2);

@@ -226,8 +226,8 @@ fn memcached_alone_is_served_without_http() {
     server.wait().unwrap();
 }
 
-/// The examples of the README and of docs/memcached.md, pasted into a shell, print what they say, and the item is there at
-/// the next start.
+/// The examples of the README and of docs/memcached.md, pasted into a shell, print what they say, and the item is there
+/// at the next start.
 #[test]
 fn the_examples_work_as_they_are_written() {
     let readme = commands(include_str!("../../../README.md"), "\n## Use it as memcached\n");

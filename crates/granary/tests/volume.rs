@@ -465,8 +465,8 @@ except nbd.Error as error:
     print("refused")
 "#;
 
-/// A limit of the length of files (`ulimit -f`) is as a full file system: writes and flushes fail, reads go on, and what
-/// is made or made larger is refused, and nothing of it stays.
+/// A limit of the length of files (`ulimit -f`) is as a full file system: writes and flushes fail, reads go on, and
+/// what is made or made larger is refused, and nothing of it stays.
 #[test]
 fn a_file_that_may_not_grow_is_an_error_of_writes() {
     let folder = with_volume();

@@ -7,8 +7,8 @@ use std::ptr::NonNull;
 /// Alignment that every device here accepts.
 pub const ALIGNMENT: usize = 4096;
 
-/// The owner of memory that is lent to a buffer. Dropping the buffer returns the memory, unless a segment was begun in it
-/// and not ended: that segment stays for the next process.
+/// The owner of memory that is lent to a buffer. Dropping the buffer returns the memory, unless a segment was begun in
+/// it and not ended: that segment stays for the next process.
 pub trait BufferOwner: Send + Sync {
     /// The buffer holds a segment from here on, still empty.
     fn begin(&self, sequence: u64);
@@ -73,7 +73,8 @@ impl AlignedBuffer {
     /// writing to.
     pub(crate) fn part(&mut self, at: usize, len: usize) -> &mut [u8] {
         assert!(at <= self.len && len <= self.len - at, "a part lies inside");
-        // SAFETY: inside the buffer, which lives as long as self and is borrowed exclusively; initialised since `zeroed`.
+        // SAFETY: inside the buffer, which lives as long as self and is borrowed exclusively; initialised since
+        // `zeroed`.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(at), len) }
     }
 

@@ -1,6 +1,6 @@
 //! Getting what was appended onto the device, and knowing that it is there.
 
-use crate::commit_state::{Covered, Durability, Failure};
+use crate::commit_state::Failure;
 use crate::framing::Framing;
 use crate::log::Log;
 use crate::sync::Arc;
@@ -8,24 +8,19 @@ use crate::sync::atomic::Ordering;
 use std::io;
 
 impl<F: Framing> Log<F> {
-    /// Gets everything that was appended before the call onto the device. The segment that is being filled goes on
-    /// being filled where its framing can be committed in parts; else it is sealed. Callers that come while a commit
-    /// runs share the next one.
+    /// Makes everything durable that was appended before the call. The segment that is being filled goes on being
+    /// filled where its framing can be committed in parts; else it is sealed. Callers that come while a commit runs
+    /// share the next one.
     ///
     /// # Errors
     /// The device refused a write, or a sync now or earlier: a failed sync is never followed by a successful one.
-    pub fn commit(&self, durability: Durability) -> io::Result<()> {
+    pub fn commit(&self) -> io::Result<()> {
         let number = self.commits.asked.fetch_add(1, Ordering::AcqRel) + 1;
         let mut covered = self.commits.running.lock().expect("no panic under the lock");
-        let enough = |covered: &Covered| {
-            covered.until >= number
-                && (durability == Durability::Buffered || covered.durability == Some(Durability::Synced))
-        };
-        if !enough(&covered) {
+        if covered.until < number {
             covered.until = self.commits.asked.load(Ordering::Acquire);
-            let result = self.commit_now(durability);
+            let result = self.commit_now();
             covered.result = result.as_ref().err().map(Failure::of);
-            covered.durability = Some(durability);
             return result;
         }
         covered.result.as_ref().map_or(Ok(()), |failure| Err(failure.error()))
@@ -37,7 +32,7 @@ impl<F: Framing> Log<F> {
         self.commits.asked.load(Ordering::Acquire)
     }
 
-    fn commit_now(&self, durability: Durability) -> io::Result<()> {
+    fn commit_now(&self) -> io::Result<()> {
         let errors = self.counters.write_errors.load(Ordering::Acquire);
         let mut writer = self.writer();
         let current = writer.current();
@@ -62,16 +57,16 @@ impl<F: Framing> Log<F> {
         // Weak: the segment's memory may be wanted for another one before the sync is done.
         let part = part.map(|(segment, blocks, _)| (Arc::downgrade(&segment), blocks.end));
         self.wait_until_written(sealed, errors)?;
-        if durability == Durability::Synced {
-            self.sync()?;
-            if let Some((segment, end)) = part.and_then(|(segment, end)| Some((segment.upgrade()?, end))) {
-                segment.note_synced(end);
-            }
+        self.sync()?;
+        if let Some((segment, end)) = part.and_then(|(segment, end)| Some((segment.upgrade()?, end))) {
+            segment.note_synced(end);
         }
         Ok(())
     }
 
-    /// Seals what was appended so far and waits until it is on the device.
+    /// Seals what was appended so far and waits until it is on the device, where it survives the end of the process.
+    /// Unlike a [`commit`](Self::commit) it syncs nothing, waits for no other caller, and tells of segments that were
+    /// lost before it, each once.
     ///
     /// # Errors
     /// A segment could not be written meanwhile, or was lost since the flush before.

@@ -4,15 +4,6 @@ use crate::sync::Mutex;
 use crate::sync::atomic::AtomicU64;
 use std::io;
 
-/// What the committed data survives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// The end of the process: the kernel or the device has the data.
-    Buffered,
-    /// A loss of power: the device was told to keep it.
-    Synced,
-}
-
 /// Running commits, and results of earlier ones.
 #[derive(Default)]
 pub(crate) struct Commits {
@@ -30,7 +21,6 @@ pub(crate) struct Commits {
 pub(crate) struct Covered {
     pub until: u64,
     pub result: Option<Failure>,
-    pub durability: Option<Durability>,
 }
 
 /// An error that can be returned to several callers.

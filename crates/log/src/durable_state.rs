@@ -1,4 +1,4 @@
-//! How much of the log survives a loss of power.
+//! The part of the log that survives a loss of power.
 
 use crate::geometry::Geometry;
 use crate::limits::UNSYNCED_BYTES_MAX;
@@ -6,14 +6,14 @@ use crate::options::CrashPolicy;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// How much of the log survives a loss of power.
+/// The part of the log that survives a loss of power.
 pub(crate) struct DurableState {
     /// Whether the log is served after a loss of power, with the help of its journal ([`CrashPolicy::ServeOlder`]).
     pub serves_older: bool,
     /// The state file says that all segments up to this one are synced.
     pub durable_sequence: AtomicU64,
-    /// The journal is unreliable, or a sync failed: the state file must be invalid from here on. Set under the lock of the
-    /// state file.
+    /// The journal is unreliable, or a sync failed: the state file must be invalid from here on. Set under the lock of
+    /// the state file.
     pub has_failed: AtomicBool,
     /// The state file is invalid: the log starts empty next time.
     pub is_invalidated: AtomicBool,
@@ -63,7 +63,7 @@ impl DurableState {
     }
 }
 
-/// How many unsynced segments may be on the device.
+/// The most segments that may be on the device and not synced.
 pub(crate) fn unsynced_max(geometry: &Geometry) -> u64 {
     let most = geometry.share(UNSYNCED_BYTES_MAX) / geometry.segment_bytes();
     most.min(geometry.segments() / 4).max(1)

@@ -1,10 +1,10 @@
-//! Why a log is not opened.
+//! The errors of opening a log.
 
 use crate::device::OpenDeviceError;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a log could not be opened.
+/// The reason why a log could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The sizes do not fit together.
@@ -42,7 +42,7 @@ pub enum OpenError {
     Invalid {
         /// Its name.
         option: &'static str,
-        /// What is wrong with it, and what to give instead.
+        /// The fault, and what to give instead.
         reason: String,
     },
     /// A file that is not Granary's lies where the log's would, and would be overwritten.

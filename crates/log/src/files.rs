@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
-/// How often a file that is not there is made before links are followed.
+/// The number of attempts to make a file that is not there before links are followed.
 const TRIES: usize = 3;
 
 /// Opens a file with these flags; makes it before, with the permissions `mode` (less the umask), if it is missing. What
@@ -44,8 +44,8 @@ pub fn open_or_create_for(folder: &Path, path: &Path, flags: OFlags, mode: Mode)
     open(flags | OFlags::CREATE, mode)
 }
 
-/// Makes a folder and those above it that are not there. As with files, what root makes in a folder of another user's is
-/// that user's.
+/// Makes a folder and those above it that are not there. As with files, what root makes in a folder of another user's
+/// is that user's.
 ///
 /// # Errors
 /// The operating system refuses, or there is another file.

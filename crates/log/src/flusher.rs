@@ -214,8 +214,8 @@ impl<F: Framing> Log<F> {
         (until > free).then_some((free + 1, until))
     }
 
-    /// Empties slots ahead of the writer, as [`run_flusher`](Self::run_flusher) does. Call it once before `run_flusher` if the first
-    /// append must not be refused.
+    /// Empties slots ahead of the writer, as [`run_flusher`](Self::run_flusher) does. Call it once before `run_flusher`
+    /// if the first append must not be refused.
     pub fn reclaim_ahead(&self, consumer: &dyn Consumer<F>) {
         let Some(fifo) = self.slots.fifo() else { return };
         let requests = || self.requests.lock().expect("no panic under the lock");

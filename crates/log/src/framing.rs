@@ -1,4 +1,4 @@
-//! What a consumer adds to segments of opaque blocks: how records, checksums and summaries lie in them.
+//! The consumer's part in segments of opaque blocks: the layout of records, checksums and summaries.
 
 use crate::device::Device;
 use crate::geometry::Geometry;
@@ -17,7 +17,7 @@ pub struct SegmentId {
     pub first_block: u64,
 }
 
-/// Which blocks of a full segment are written: two ranges, counted from the segment's first block.
+/// The blocks of a full segment that are written: two ranges, counted from the segment's first block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SealedBlocks {
     /// The data, written first.
@@ -35,7 +35,7 @@ pub struct SummarySource<'a> {
     pub instance: u64,
     /// The number that the consumer's summaries depend on.
     pub salt: u64,
-    /// Where the log lies.
+    /// The device that the log lies on.
     pub device: &'a dyn Device,
 }
 
@@ -82,8 +82,8 @@ pub trait Framing: Send + Sync + Sized + 'static {
         self.read(source, slots)
     }
 
-    /// Removes from `entries`, journal entries of a lost segment, the changes that `later`, a newer segment that was found,
-    /// replaces in every respect. `later` may lack what [`read_to_recover`](Self::read_to_recover) left out.
+    /// Removes from `entries`, journal entries of a lost segment, the changes that `later`, a newer segment that was
+    /// found, replaces in every respect. `later` may lack what [`read_to_recover`](Self::read_to_recover) left out.
     fn remove_replaced(&self, _entries: &mut Vec<u64>, _later: &Self::Summary) {}
 
     /// Takes over the blocks of a segment that another process was filling, or had sealed, when it was killed: its

@@ -1,4 +1,4 @@
-//! How a file is cut into segments and segments into blocks.
+//! The division of a file into segments, and of segments into blocks.
 
 use crate::limits::{
     BLOCK_SIZE_MAX, BLOCK_SIZE_MIN, PARTITIONS_MAX, SEGMENT_BYTES_MAX, WRITE_QUEUE_BYTES_MAX,
@@ -124,7 +124,7 @@ impl Geometry {
         (queued.max(2) + 1 + self.idle_buffers_max() as u64).min(self.segments + 1)
     }
 
-    /// Where block `block` begins on the device, in bytes.
+    /// The offset of block `block` on the device, in bytes.
     pub fn offset(&self, block: u64) -> u64 {
         self.first_byte + block * u64::from(self.block_size)
     }

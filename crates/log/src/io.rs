@@ -1,5 +1,5 @@
-//! Batches of reads, with as many in flight as the queue holds, and [`ReadQueue`], reads that complete in the background.
-//! Both belong to one thread.
+//! Batches of reads, with as many in flight as the queue holds, and [`ReadQueue`], reads that complete in the
+//! background. Both belong to one thread.
 
 mod arena;
 mod event;
@@ -20,7 +20,7 @@ use crate::device::Device;
 use crate::limits::{READ_BYTES_MAX, RINGS_MAX};
 use pool::PoolReader;
 use read_in_flight::ByDescriptor;
-use ring::{Refused, Ring};
+use ring::{RefusedReads, Ring};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -152,7 +152,8 @@ impl Io {
             self.engine();
             match &mut self.reader {
                 Reader::Ring(ring, _) => {
-                    let Err(Refused { error, left }) = ring.read_many(by, extents, begun, &mut done) else {
+                    let Err(RefusedReads { error, left }) = ring.read_many(by, extents, begun, &mut done)
+                    else {
                         return;
                     };
                     tracing::error!(%error, "io_uring takes no more reads, reading with a thread pool");

@@ -58,7 +58,7 @@ pub(crate) struct Journal {
     files: [JournalFile; 2],
     current: usize,
     bytes: Vec<u8>,
-    /// Like the field of [`JournalContent`].
+    /// The newest segment of those that are emptied ([`JournalContent::emptied`]).
     emptied: u64,
     emptied_noted: u64,
     /// The greatest durable mark in the files.

@@ -36,6 +36,9 @@ pub mod prefetch;
 mod recover;
 mod segment;
 mod shared_memory;
+#[cfg(test)]
+#[path = "../tests/common/skip.rs"]
+mod skip;
 mod slots;
 mod start;
 mod state;
@@ -44,7 +47,6 @@ pub mod sync;
 mod writer;
 
 pub use buffer::{ALIGNMENT, AlignedBuffer, BufferOwner};
-pub use commit_state::Durability;
 pub use error::OpenError;
 pub use files::{
     UnpublishedFile, create_folders, folder_of, open_or_create, open_or_create_for, sync_folder, with_suffix,

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// Blocks are between 512 bytes (the smallest unit of O_DIRECT) and 1 MiB.
+/// The smallest block: the smallest unit of O_DIRECT.
 pub const BLOCK_SIZE_MIN: u64 = 512;
-/// See [`BLOCK_SIZE_MIN`].
+/// The largest block.
 pub const BLOCK_SIZE_MAX: u64 = 1 << 20;
 
 /// Largest segment: two of them are in RAM.
@@ -37,7 +37,7 @@ pub const READ_BY_THREAD_BYTES_MIN: u64 = 16 << 20;
 /// Buffers that one system call may gather (below the kernel's IOV_MAX of 1024).
 pub const TRANSFER_BUFFERS_MAX: usize = 512;
 
-/// How often recovery tries to erase the half-written blocks of a segment.
+/// The number of attempts of a recovery to erase the half-written blocks of a segment.
 pub const WIPE_TRIES_MAX: u32 = 8;
 
 /// Reads in flight on one thread.
@@ -58,7 +58,7 @@ pub const RINGS_MAX: usize = 96;
 /// Threads of the pread pool, used where io_uring is refused and by threads beyond `RINGS_MAX`.
 pub const POOL_THREADS: usize = 16;
 
-/// A journal file is switched for its twin when it grows past this.
+/// The size of a journal file from which on the other of the two is written.
 pub const JOURNAL_BYTES_MAX: u64 = 4 << 20;
 
 const _: () = assert!(READ_BYTES_MAX as u64 <= TRANSFER_BYTES_MAX);
@@ -68,7 +68,7 @@ const _: () = assert!(RECLAIM_AHEAD_BYTES_MAX <= WRITE_QUEUE_BYTES_MAX);
 /// The longest sleep of a thread that waits for room before it looks again.
 pub const WAIT_FOR_ROOM: Duration = Duration::from_millis(2);
 
-/// How long the flusher rests before it writes a segment again that the device refused.
+/// The rest of the flusher before it writes a segment again that the device refused.
 pub const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Sequence numbers skipped after an unclean stop, where slots are used in any order: more than the last process can

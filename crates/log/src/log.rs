@@ -28,7 +28,7 @@ pub(crate) struct WriterState<F: Framing> {
     pub current: Option<Arc<Segment<F>>>,
 }
 
-/// What to do with a segment that could not be written.
+/// The consumer's choice for a segment that could not be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnWriteError {
     /// The segment is dropped from RAM; its content is lost.
@@ -49,7 +49,7 @@ pub trait Consumer<F: Framing>: Send + Sync {
     fn on_write_error(&self, segment: &F::Summary, error: &io::Error) -> OnWriteError;
 }
 
-/// Where a block is now.
+/// The current place of a block.
 pub enum Location<F: Framing> {
     /// In a write buffer.
     WriteBuffer(Arc<Segment<F>>),
@@ -105,7 +105,7 @@ impl PublishedSequences {
     }
 }
 
-/// What the writer tells the flusher.
+/// The writer's orders to the flusher.
 #[derive(Default)]
 pub(crate) struct FlushRequests {
     /// Segments up to this one are full and may be written.
@@ -132,7 +132,7 @@ pub struct Log<F: Framing> {
     pub(crate) geometry: Geometry,
     pub(crate) instance: AtomicU64,
     pub(crate) fingerprint: u64,
-    /// See [`Options::depends_on`].
+    /// The number that the content depends on ([`Options::depends_on`](crate::Options::depends_on)).
     pub(crate) depends_on: u64,
     pub(crate) salt: u64,
     pub(crate) memory_id: u64,
@@ -223,9 +223,10 @@ impl<F: Framing> Log<F> {
         self.buffers.read().expect("no panic under the lock")
     }
 
-    /// Where the segment that `block` belongs to is now.
+    /// Locates the segment that `block` belongs to.
     pub fn locate(&self, block: u64) -> Location<F> {
-        // A segment that is on the device stays there until its slot is used again, which the reader has to notice anyway.
+        // A segment that is on the device stays there until its slot is used again, which the reader has to notice
+        // anyway.
         let sequence = self.sequence_of(block);
         if sequence <= self.newest_written() {
             return Location::Device { sequence };
@@ -262,8 +263,8 @@ impl<F: Framing> Log<F> {
 
     /// Frees a slot whose segment holds nothing alive, in RAM or on the device; it may be overwritten from here on.
     /// Only for a log with [`SlotOrder::Table`](crate::SlotOrder::Table).
-    pub fn free(&self, slot: u64) {
-        self.slots.table().expect("a fifo empties its slots by itself").free(slot);
+    pub fn release_slot(&self, slot: u64) {
+        self.slots.table().expect("a fifo empties its slots by itself").release(slot);
         // Waiters for room look again.
         let _requests = self.requests.lock().expect("no panic under the lock");
         self.written.notify_all();
@@ -376,8 +377,8 @@ impl<F: Framing> Log<F> {
         }
     }
 
-    /// How many segments are kept free ahead of the writer. A lone segment keeps its content until
-    /// the writer wants it.
+    /// The number of segments that are kept free ahead of the writer. A lone segment keeps its content until the writer
+    /// wants it.
     pub(crate) fn segments_ahead(&self) -> u64 {
         let most = (self.geometry.share(RECLAIM_AHEAD_BYTES_MAX) / self.geometry.segment_bytes()).max(1);
         if self.geometry.segments() == 1 { 0 } else { (self.geometry.segments() / 16).clamp(1, most) }

@@ -1,4 +1,4 @@
-//! What lies where a log is to be made.
+//! The files that are in the place where a log is to be made.
 
 use crate::journal;
 use crate::options::Options;
@@ -7,7 +7,7 @@ use crate::state::{self, Peeked, state_file_of};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What lies where a log is to be made.
+/// The content of the place where a log is to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Occupant {
     /// Nothing, or a log with this fingerprint. A block device always fits.

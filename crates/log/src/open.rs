@@ -12,8 +12,8 @@ use crate::partitions::{Partition, state_files};
 use crate::recover::Opened;
 use crate::state::{Identity, LastShutdown, StoredState, state_file_of};
 
-/// Writes another geometry into the state file of a log that was stopped cleanly and whose slots are used in any order: from
-/// here on the log has the segments of `geometry`. Does nothing if it has them already.
+/// Writes another geometry into the state file of a log that was stopped cleanly and whose slots are used in any order:
+/// from here on the log has the segments of `geometry`. Does nothing if it has them already.
 ///
 /// # Errors
 /// The log is open, was not stopped cleanly, or its state file cannot be written.

@@ -63,7 +63,8 @@ impl Partition {
         })
     }
 
-    /// Opens `partitions`, all logs of `options`, on a device that they share. Logs with higher numbers are invalidated.
+    /// Opens `partitions`, all logs of `options`, on a device that they share. Logs with higher numbers are
+    /// invalidated.
     pub fn start_all<F: Framing + Clone>(
         framing: F,
         partitions: Vec<Self>,
@@ -182,8 +183,8 @@ fn states(state_path: &Path, partitions: u64) -> io::Result<Vec<(PathBuf, File)>
 }
 
 impl Options {
-    /// The fingerprint of partition `partition` of `partitions`. It depends on both, because keys move when the number of
-    /// partitions changes.
+    /// The fingerprint of partition `partition` of `partitions`. It depends on both, because keys move when the number
+    /// of partitions changes.
     pub(crate) fn fingerprint_of(&self, partition: u64, partitions: u64) -> u64 {
         self.fingerprint.wrapping_add((partitions - 1) << 32 | partition)
     }

@@ -237,8 +237,8 @@ fn each_segment_asks_for_memory_that_outlives_the_process() {
     assert_eq!(full.0.load(std::sync::atomic::Ordering::Relaxed), 10);
 }
 
-/// Segments older than a missing one are not served: neither by the start that finds it missing nor by the next one, if the
-/// first is killed before it writes its state.
+/// Segments older than a missing one are not served: neither by the start that finds it missing nor by the next one, if
+/// the first is killed before it writes its state.
 #[test]
 fn a_start_that_was_killed_before_it_wrote_its_state_forgets_no_hole() {
     let folder = tempfile::tempdir().unwrap();

@@ -26,7 +26,7 @@ pub struct Recovered<F: Framing> {
 
 impl<F: Framing> Recovered<F> {
     /// The sequence numbers of segments missing behind the first one found, in ascending order.
-    pub(crate) fn gaps(&self, head: u64) -> Vec<u64> {
+    pub(crate) fn missing(&self, head: u64) -> Vec<u64> {
         let found: BTreeSet<u64> = self.segments.iter().map(|segment| F::position(segment).0).collect();
         let behind_first = found.first().map_or(0..0, |first| *first..head + 1);
         behind_first.filter(|sequence| !found.contains(sequence)).collect()
@@ -134,11 +134,15 @@ pub(crate) fn wipe_behind_head<F: Framing>(
     Ok(())
 }
 
-/// Writes empty segments in the places of `gaps`, whose former content is void already. Otherwise the next start would
-/// treat everything older as void.
-pub(crate) fn fill_gaps<F: Framing>(framing: &F, source: &SummarySource<'_>, gaps: &[u64]) -> io::Result<()> {
+/// Writes empty segments with these numbers in the places of missing ones, whose former content is void already.
+/// Otherwise the next start would treat everything older as void.
+pub(crate) fn write_empty<F: Framing>(
+    framing: &F,
+    source: &SummarySource<'_>,
+    sequences: &[u64],
+) -> io::Result<()> {
     let (geometry, instance) = (*source.geometry, source.instance);
-    for sequence in gaps.iter().copied() {
+    for sequence in sequences.iter().copied() {
         let first_block = geometry.first_block(sequence);
         let id = SegmentId { geometry, instance, sequence, first_block };
         let mut blocks = AlignedBuffer::zeroed(geometry.segment_bytes() as usize);

@@ -10,8 +10,8 @@ use std::ops::Range;
 pub struct Segment<F: Framing> {
     id: SegmentId,
     content: RwLock<SegmentContent<F>>,
-    /// The blocks from the segment's beginning that are on the device already. Commits, one at a time, note them without
-    /// the lock: to wait for it would keep readers out for as long as the segment is being written.
+    /// The blocks from the segment's beginning that are on the device already. Commits, one at a time, note them
+    /// without the lock: to wait for it would keep readers out for as long as the segment is being written.
     written: AtomicUsize,
     /// The blocks from the segment's beginning that are durable.
     synced: AtomicUsize,

@@ -1,19 +1,19 @@
-//! Which slot of the device each segment lies in.
+//! The slots of the device that segments lie in.
 
 use crate::geometry::Geometry;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use std::collections::VecDeque;
 
-/// How slots are chosen for segments.
+/// The choice of slots for segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SlotOrder {
     /// First in, first out: segment `s` lies in slot `s % segments`. This takes no memory. The log empties the oldest
     /// slots ahead of the writer.
     #[default]
     Fifo,
-    /// Any free slot; the consumer frees slots as it pleases ([`Log::free`](crate::Log::free)). Takes 8 bytes a slot.
-    /// Some free slots are reserved for data that the consumer moves.
+    /// Any free slot; the consumer frees slots as it pleases ([`Log::release_slot`](crate::Log::release_slot)). Takes 8
+    /// bytes a slot. Some free slots are reserved for data that the consumer moves.
     Table {
         /// Slots that only a moving writer may take.
         reserved: u64,
@@ -39,9 +39,9 @@ pub(crate) struct FifoSlots {
 pub(crate) struct SlotTable {
     /// 0: nothing was written there yet. Changed under the write lock of the log's ring.
     sequences: Box<[AtomicU64]>,
-    free: Mutex<VecDeque<u64>>,
-    /// The length of `free`.
-    count: AtomicU64,
+    free_list: Mutex<VecDeque<u64>>,
+    /// The length of `free_list`.
+    free_count: AtomicU64,
     reserved: u64,
 }
 
@@ -61,39 +61,39 @@ impl SlotTable {
         taken.for_each(|(slot, sequence)| sequences[slot as usize].store(sequence, Ordering::Relaxed));
         let free = (0..slots).filter(|slot| sequences[*slot as usize].load(Ordering::Relaxed) == 0).collect();
         let free: VecDeque<u64> = free;
-        let count = AtomicU64::new(free.len() as u64);
-        Self { sequences, free: Mutex::new(free), count, reserved }
+        let free_count = AtomicU64::new(free.len() as u64);
+        Self { sequences, free_list: Mutex::new(free), free_count, reserved }
     }
 
     fn lock(&self) -> crate::sync::MutexGuard<'_, VecDeque<u64>> {
-        self.free.lock().expect("no panic under the lock")
+        self.free_list.lock().expect("no panic under the lock")
     }
 
     fn take(&self, purpose: Purpose) -> Option<u64> {
         let mut free = self.lock();
         let kept = if purpose == Purpose::Move { 0 } else { self.reserved };
         let taken = if free.len() as u64 > kept { free.pop_front() } else { None };
-        self.count.store(free.len() as u64, Ordering::Release);
+        self.free_count.store(free.len() as u64, Ordering::Release);
         taken
     }
 
-    pub fn free(&self, slot: u64) {
+    pub fn release(&self, slot: u64) {
         let mut free = self.lock();
         debug_assert!(!free.contains(&slot), "slot {slot} is freed once");
         free.push_back(slot);
-        self.count.store(free.len() as u64, Ordering::Release);
+        self.free_count.store(free.len() as u64, Ordering::Release);
     }
 
     /// The number of free slots, including the reserved ones.
     fn free_slots(&self) -> u64 {
-        self.count.load(Ordering::Acquire)
+        self.free_count.load(Ordering::Acquire)
     }
 
     /// Removes a slot from the free slots for good.
     pub fn retire(&self, slot: u64) {
         let mut free = self.lock();
         free.retain(|other| *other != slot);
-        self.count.store(free.len() as u64, Ordering::Release);
+        self.free_count.store(free.len() as u64, Ordering::Release);
     }
 
     /// Whether moving has begun to use the reserved slots: the current segment is then for moved data only.

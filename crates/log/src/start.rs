@@ -44,7 +44,7 @@ impl<F: Framing> Log<F> {
             return Err(OpenError::Older { path: state_file_of(&options.state_path) });
         }
         let mut journal = start.create_journal(&content)?;
-        start.fill_gaps(&mut content, &mut journal)?;
+        start.replace_missing(&mut content, &mut journal)?;
         let Start { instance, memory_id, memory, .. } = start;
         let memory_id = if memory.is_some() { memory_id } else { 0 };
         let Options { geometry, fingerprint, depends_on, .. } = *options;
@@ -81,8 +81,7 @@ impl<F: Framing> Log<F> {
     }
 }
 
-/// What the state file says of content that may be served; [`StoredState::NOTHING`]: there is none, and the file is
-/// blank.
+/// The stored state of content that may be served; [`StoredState::NOTHING`]: there is none, and the file is blank.
 fn usable_state(state: &StateFile, options: &Options, salt: u64) -> Result<StoredState, OpenError> {
     let read = state.read(&options.geometry, options.fingerprint, options.depends_on);
     if matches!(options.crash_policy, CrashPolicy::Keep(_)) && read.shutdown == LastShutdown::Unknown {
@@ -121,13 +120,13 @@ struct RecoveredContent<F: Framing> {
     head: u64,
     /// Segments up to this one hold nothing.
     emptied: u64,
-    /// The sequence numbers of missing segments.
-    gaps: Vec<u64>,
+    /// The sequence numbers of segments that are missing among those that are served.
+    missing: Vec<u64>,
 }
 
 impl<F: Framing> Default for RecoveredContent<F> {
     fn default() -> Self {
-        Self { recovered: Recovered::default(), head: 0, emptied: 0, gaps: Vec::new() }
+        Self { recovered: Recovered::default(), head: 0, emptied: 0, missing: Vec::new() }
     }
 }
 
@@ -224,8 +223,8 @@ impl<'a, F: Framing> Start<'a, F> {
             self.start_empty()?;
             return Ok(RecoveredContent::default());
         }
-        let gaps = recovered.gaps(head);
-        Ok(RecoveredContent { recovered, head, emptied, gaps })
+        let missing = recovered.missing(head);
+        Ok(RecoveredContent { recovered, head, emptied, missing })
     }
 
     /// Wipes blocks behind the head that the last process left.
@@ -263,13 +262,13 @@ impl<'a, F: Framing> Start<'a, F> {
 
     /// Replaces the journal by one with what is lost.
     fn create_journal(&self, content: &RecoveredContent<F>) -> Result<Journal, OpenError> {
-        let RecoveredContent { recovered, head, emptied, gaps } = content;
+        let RecoveredContent { recovered, head, emptied, missing } = content;
         // Lost entries stay in the journal until the consumer has appended them as deletions.
         let entries = recovered.lost.values().flatten().copied().collect();
-        // With a table no segment can be found missing, as they have no order. A gap counts as missing until it is
-        // filled.
+        // With a table no segment can be found missing, as they have no order. A missing one counts as such until an
+        // empty one is in its place.
         let durable = match self.options.slots {
-            SlotOrder::Fifo => gaps.first().map_or(*head, |gap| gap - 1),
+            SlotOrder::Fifo => missing.first().map_or(*head, |missing| missing - 1),
             SlotOrder::Table { .. } => 0,
         };
         let carried = journal::Record { kind: journal::Kind::Changes, sequence: head + 1, durable, entries };
@@ -285,16 +284,16 @@ impl<'a, F: Framing> Start<'a, F> {
         Ok(journal)
     }
 
-    /// Writes empty segments into the gaps, whose entries the journal lists by now.
-    fn fill_gaps(
+    /// Writes empty segments in the places of missing ones, whose entries the journal lists by now.
+    fn replace_missing(
         &mut self,
         content: &mut RecoveredContent<F>,
         journal: &mut Journal,
     ) -> Result<(), OpenError> {
-        let filled = recover::fill_gaps(self.framing, &self.summary_source(), &content.gaps);
-        let synced = filled.and_then(|()| if self.serves_older() { self.device.sync() } else { Ok(()) });
+        let written = recover::write_empty(self.framing, &self.summary_source(), &content.missing);
+        let synced = written.and_then(|()| if self.serves_older() { self.device.sync() } else { Ok(()) });
         if let Err(error) = synced {
-            tracing::warn!(%error, "cannot fill the gaps that the last process left: starting empty");
+            tracing::warn!(%error, "cannot replace segments that the last process did not write: starting empty");
             self.start_empty()?;
             *content = RecoveredContent::default();
             journal.clear(self.instance).map_err(|source| self.options.state_error(source))?;

@@ -41,7 +41,7 @@ pub(crate) fn state_file_of(state_path: &Path) -> PathBuf {
     with_suffix(state_path, ".state")
 }
 
-/// How the previous process left the log.
+/// The end of the previous process, as far as the log tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LastShutdown {
     /// Everything was sealed and synced.
@@ -62,7 +62,7 @@ pub(crate) struct Identity {
     pub salt: u64,
     /// 0: none.
     pub memory_id: u64,
-    /// See [`Options::depends_on`](crate::Options::depends_on); 0: nothing.
+    /// The number that the content depends on ([`Options::depends_on`](crate::Options::depends_on)); 0: none.
     pub depends_on: u64,
 }
 
@@ -116,7 +116,7 @@ impl StateFile {
         self.file = options.read(true).write(!fails).open(path).expect("it is there");
     }
 
-    /// How the last process left a log of this shape whose content depends on nothing or on `depends_on`.
+    /// Reads the state of a log of this shape whose content depends on nothing or on `depends_on`.
     pub fn read(&self, geometry: &Geometry, fingerprint: u64, depends_on: u64) -> StoredState {
         let state = read_state(&self.file);
         let Some(State { instance, clean, memory_id, boot_id: boot, head, salt, .. }) =
@@ -202,7 +202,7 @@ pub(crate) fn is_blank(file: &File) -> io::Result<bool> {
     Ok(bytes[..read].iter().all(|byte| *byte == 0))
 }
 
-/// What lies where a state file would.
+/// The content of the place of a state file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peeked {
     /// There is no file.

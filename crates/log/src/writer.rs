@@ -10,13 +10,22 @@ use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, MutexGuard};
 use std::io;
 
+/// The time at which sealed segments are handed to the flusher.
+enum Flushing {
+    AtOnce,
+    /// Between `defer_flush` and `resume_flush`, by the latter.
+    Deferred {
+        /// The newest segment that was sealed meanwhile.
+        sealed: Option<u64>,
+    },
+}
+
 /// The right to append.
 pub struct Writer<'a, F: Framing> {
     log: &'a Log<F>,
     state: MutexGuard<'a, WriterState<F>>,
     purpose: Purpose,
-    /// Between `defer_flush` and `resume_flush`: the newest segment that was sealed (0: none).
-    held: Option<u64>,
+    flushing: Flushing,
     /// Segments opened between `defer_flush` and `resume_flush`, which a next process must not find yet.
     hidden: Vec<Arc<Segment<F>>>,
 }
@@ -37,7 +46,7 @@ impl<F: Framing> Log<F> {
 impl<'a, F: Framing> Writer<'a, F> {
     pub(crate) fn new(log: &'a Log<F>) -> Self {
         let state = log.writer.lock().expect("no panic under the lock");
-        Self { log, state, purpose: Purpose::Append, held: None, hidden: Vec::new() }
+        Self { log, state, purpose: Purpose::Append, flushing: Flushing::AtOnce, hidden: Vec::new() }
     }
 
     /// Lets the writer take the slots that are reserved for moving.
@@ -186,14 +195,14 @@ impl<'a, F: Framing> Writer<'a, F> {
         self.state.journal.take_unsynced()
     }
 
-    /// See [`Journal::prepare_stop`].
+    /// Prepares the journal for a clean stop ([`Journal::prepare_stop`]).
     pub(crate) fn prepare_stop(&mut self) -> io::Result<()> {
         let must_invalidate = self.log.durable.must_invalidate.load(Ordering::Acquire);
         let is_void = self.state.journal_fails && !must_invalidate;
         self.state.journal.prepare_stop(is_void)
     }
 
-    /// See [`Journal::stop`].
+    /// Ends the journal at a clean stop ([`Journal::stop`]).
     pub(crate) fn stop_journal(&mut self) -> io::Result<()> {
         self.state.journal.stop()
     }
@@ -212,11 +221,11 @@ impl<'a, F: Framing> Writer<'a, F> {
     pub fn seal(&mut self) {
         // Only the buffers hold it from here on, so that the flusher, which may run at once, can give its memory to the
         // next segment.
-        let ended = self.state.current.take().map(|current| current.sequence());
-        if let Some(sequence) = ended {
-            match &mut self.held {
-                Some(ended) => *ended = sequence,
-                None => self.request_flush(sequence),
+        let sequence = self.state.current.take().map(|current| current.sequence());
+        if let Some(sequence) = sequence {
+            match &mut self.flushing {
+                Flushing::Deferred { sealed } => *sealed = Some(sequence),
+                Flushing::AtOnce => self.request_flush(sequence),
             }
         }
     }
@@ -226,10 +235,13 @@ impl<'a, F: Framing> Writer<'a, F> {
         self.log.requested.notify_all();
     }
 
-    /// Keeps segments sealed from here on off the device until [`resume_flush`](Self::resume_flush), and hides those opened from
-    /// a next process: records that span segments must be in the journal before the first of the segments can be found.
+    /// Keeps segments sealed from here on off the device until [`resume_flush`](Self::resume_flush), and hides those
+    /// opened from a next process: records that span segments must be in the journal before the first of the segments
+    /// can be found.
     pub fn defer_flush(&mut self) {
-        self.held.get_or_insert(0);
+        if matches!(self.flushing, Flushing::AtOnce) {
+            self.flushing = Flushing::Deferred { sealed: None };
+        }
     }
 
     /// Lets a next process find the segments that [`defer_flush`](Self::defer_flush) has hidden so far.
@@ -241,8 +253,9 @@ impl<'a, F: Framing> Writer<'a, F> {
     pub fn resume_flush(&mut self) {
         // In ascending order: if a segment is found, all before it are.
         self.hidden.drain(..).for_each(|segment| segment.begin());
-        if let Some(ended) = self.held.take().filter(|ended| *ended > 0) {
-            self.request_flush(ended);
+        let flushing = std::mem::replace(&mut self.flushing, Flushing::AtOnce);
+        if let Flushing::Deferred { sealed: Some(sequence) } = flushing {
+            self.request_flush(sequence);
         }
     }
 
@@ -265,9 +278,9 @@ impl<'a, F: Framing> Writer<'a, F> {
         let first_block = log.geometry.first_block_of_slot(slot);
         let id = SegmentId { geometry: log.geometry, instance: log.instance(), sequence, first_block };
         let segment = Arc::new(Segment::new(&log.framing, id, memory));
-        match self.held {
-            None => segment.begin(),
-            Some(_) => self.hidden.push(Arc::clone(&segment)),
+        match self.flushing {
+            Flushing::AtOnce => segment.begin(),
+            Flushing::Deferred { .. } => self.hidden.push(Arc::clone(&segment)),
         }
         buffers.head = sequence;
         buffers.live.push_back(Arc::clone(&segment));

@@ -10,9 +10,7 @@ use common::{Unframed, engines, options};
 use gated::GatedDevice;
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, FileDevice, MemoryDevice, VolatileDevice};
 use granary_log::limits::{READ_BYTES_MAX, READ_DEPTH};
-use granary_log::{
-    AlignedBuffer, Consumer, Durability, Engine, Extent, Geometry, Io, Log, OnWriteError, ReadQueue,
-};
+use granary_log::{AlignedBuffer, Consumer, Engine, Extent, Geometry, Io, Log, OnWriteError, ReadQueue};
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
@@ -47,7 +45,7 @@ fn extents(count: usize) -> Vec<Extent> {
     (0..count).map(|_| extent()).collect()
 }
 
-/// How reads are made.
+/// The ways in which reads are made.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Together,
@@ -243,7 +241,7 @@ fn a_failed_sync_is_never_followed_by_one_that_succeeds() {
     let device = Arc::new(FaultyDevice::new(MemoryDevice::new(SIZE), BLOCK, Faults::default()));
     let boxed: Box<dyn Device> = Box::new(Arc::clone(&device));
     let logs = Log::open_partitions_on(Unframed, boxed, &options, 2).unwrap();
-    let sync = |log: usize| logs[log].0.commit(Durability::Synced);
+    let sync = |log: usize| logs[log].0.commit();
     sync(0).unwrap();
     sync(1).unwrap();
     device.set_faults(Faults { seed: 1, chances: vec![(Fault::Eio, 65_536)], crash_after_writes: None });
@@ -295,11 +293,11 @@ fn a_commit_that_comes_during_a_sync_has_a_sync_of_its_own() {
         let mut places = vec![append(&log, 1)];
         let before = device.syncs();
         let held = device.hold_syncs();
-        let first = scope.spawn(|| log.commit(Durability::Synced));
+        let first = scope.spawn(|| log.commit());
         held.wait_for_sync();
         places.push(append(&log, 2));
         let asked = log.commits_asked();
-        let second = scope.spawn(|| log.commit(Durability::Synced));
+        let second = scope.spawn(|| log.commit());
         let deadline = Instant::now() + Duration::from_secs(60);
         while log.commits_asked() == asked {
             assert!(Instant::now() < deadline, "the second one asks");

@@ -37,8 +37,8 @@
 //!   space: both are true of the volume's log, but the file below it takes space as it is written, and where its file
 //!   system is full, a write fails with ENOSPC there as well.
 //! - BLOCK_STATUS may be answered for less than was asked: extents end after 65536 of them, or of a volume's blocks.
-//! - A client has 30 seconds and 4096 options for its handshake. One that takes nothing of its replies for 30 seconds, or
-//!   stops for as long within a request, is disconnected; between requests it may stay silent ([`limits`]).
+//! - A client has 30 seconds and 4096 options for its handshake. One that takes nothing of its replies for 30 seconds,
+//!   or stops for as long within a request, is disconnected; between requests it may stay silent ([`limits`]).
 //! - A client that sends EOF without DISC gets the replies to its earlier requests.
 //! - A stopping server completes begun commands, and answers ESHUTDOWN to later ones.
 #![forbid(unsafe_code)]

@@ -350,8 +350,8 @@ fn a_server_that_stops_completes_what_was_begun() {
     assert!(began.elapsed() < Duration::from_secs(STOP_SECONDS), "it took {:?}", began.elapsed());
 }
 
-/// A client whose next bytes are always there is never waited for: a server that stops ends all the same. Its input is a
-/// file of refused WRITEs, whose data are holes.
+/// A client whose next bytes are always there is never waited for: a server that stops ends all the same. Its input is
+/// a file of refused WRITEs, whose data are holes.
 #[test]
 fn a_server_stops_while_a_client_keeps_sending() {
     let file = tempfile::tempfile().unwrap();

@@ -1,5 +1,5 @@
-//! Volumes of more than 2^32 sectors over NBD: sectors beyond 2 TiB are told from those that 32 bits would make of them,
-//! through kills of the server and from a map that was written down.
+//! Volumes of more than 2^32 sectors over NBD: sectors beyond 2 TiB are told from those that 32 bits would make of
+//! them, through kills of the server and from a map that was written down.
 
 mod common;
 #[path = "../../log/tests/common/worker.rs"]

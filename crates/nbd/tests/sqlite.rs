@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often the server is killed, GRANARY_SQLITE_KILLS for more.
+/// The number of times that the server is killed; GRANARY_SQLITE_KILLS sets another.
 fn kills() -> u64 {
     std::env::var("GRANARY_SQLITE_KILLS").map_or(2, |n| n.parse().unwrap())
 }

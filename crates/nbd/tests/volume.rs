@@ -250,8 +250,8 @@ fn can(folder: &Path, program: &str, arguments: &[&str]) -> bool {
     attempt(folder, program, arguments).0
 }
 
-/// Trims the file system until `is_done`: xfs frees the blocks of removed files behind the removal. Returns `false` where
-/// no discards pass through the loop device and nbdfuse.
+/// Trims the file system until `is_done`: xfs frees the blocks of removed files behind the removal. Returns `false`
+/// where no discards pass through the loop device and nbdfuse.
 fn trim_until(folder: &Path, is_done: impl Fn() -> bool) -> bool {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {

@@ -42,8 +42,8 @@ impl DictionaryFiles {
         }
     }
 
-    /// The files of all patterns in the order of their paths, each once, however many paths lead to it: of several files
-    /// that describe one dictionary the first counts.
+    /// The files of all patterns in the order of their paths, each once, however many paths lead to it: of several
+    /// files that describe one dictionary the first counts.
     fn files(&self, is_first: bool) -> Vec<PathBuf> {
         let mut paths = Vec::new();
         for pattern in &self.patterns {

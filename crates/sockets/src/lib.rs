@@ -1,6 +1,6 @@
 //! What Granary's servers share below their protocols: sockets in the file system, the bytes of a connection with or
-//! without TLS, certificates from PEM files, and log lines that strangers cannot bring about as often as they like. Nothing
-//! here blocks, except on the file system.
+//! without TLS, certificates from PEM files, and log lines that strangers cannot bring about as often as they like.
+//! Nothing here blocks, except on the file system.
 
 #![forbid(unsafe_code)]
 

@@ -77,7 +77,8 @@ fn unfinished(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{:016x}.new", hasher.finish()))
 }
 
-/// Makes a socket, also where its path is too long for an address: the kernel leads there from the descriptor of the folder.
+/// Makes a socket, also where its path is too long for an address: the kernel leads there from the descriptor of the
+/// folder.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return UnixListener::bind(path);

@@ -87,8 +87,8 @@ impl Running {
         Ok(since > 0)
     }
 
-    /// Whether less is written for each segment that a checkpoint frees, `waiting` of them, than for one that is cleaned
-    /// and has so many live blocks.
+    /// Whether less is written for each segment that a checkpoint frees, `waiting` of them, than for one that is
+    /// cleaned and has so many live blocks.
     fn is_checkpoint_cheaper(&self, waiting: u64, live: Option<u32>) -> bool {
         let map_blocks = self.map.blocks() * size_of::<Place>() as u64 / self.config.block_size;
         let blocks = blocks_in_segment(self.log.geometry());
@@ -140,8 +140,8 @@ impl Running {
         policy::choose(candidates, most as u32, Policy::default()).map(u64::from)
     }
 
-    /// Moves what is alive in a segment to the end of the log, all of it or nothing: a segment that is not emptied gives no
-    /// room back for what its blocks would take elsewhere.
+    /// Moves what is alive in a segment to the end of the log, all of it or nothing: a segment that is not emptied
+    /// gives no room back for what its blocks would take elsewhere.
     fn empty(&self, io: &mut Io, slot: u64) -> io::Result<()> {
         let Some(summary) = self.summary_of(slot) else {
             self.defer_cleaning(slot, "its summary cannot be read");
@@ -215,8 +215,8 @@ impl Running {
         is_whole
     }
 
-    /// Leaves a segment as it is for a while: what is damaged must not look whole elsewhere, and what could not be read may
-    /// be read later.
+    /// Leaves a segment as it is for a while: what is damaged must not look whole elsewhere, and what could not be read
+    /// may be read later.
     fn defer_cleaning(&self, slot: u64, why: &str) {
         if self.slots[slot as usize].defer_cleaning(self.now()) {
             tracing::error!(volume = self.files.name(), slot, "a segment cannot be cleaned: {why}");
@@ -272,7 +272,7 @@ impl Running {
         self.checkpointing.lock().expect("no panic under the lock").attempt(|| self.write_checkpoint())
     }
 
-    /// Why the map could not be written down when that was last tried.
+    /// The error of the last attempt to write the map down, if it failed.
     pub fn map_failure(&self) -> Option<io::Error> {
         self.checkpointing.try_lock().ok()?.failure()
     }

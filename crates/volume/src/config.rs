@@ -31,7 +31,7 @@ pub struct Config {
     pub formatted: bool,
 }
 
-/// Why a volume could not be made, found or opened.
+/// The reason why a volume could not be made, found or opened.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An option that makes no sense.
@@ -39,7 +39,7 @@ pub enum Error {
     Invalid {
         /// Its name.
         option: &'static str,
-        /// What is wrong with it, and what to give instead.
+        /// The fault, and what to give instead.
         reason: String,
     },
     /// There is no volume of this name.
@@ -73,7 +73,7 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, and what can be done.
+        /// The fault, and what can be done.
         reason: String,
     },
     /// Another process has it open.
@@ -94,7 +94,7 @@ pub enum Error {
     /// The operating system refused.
     #[error("cannot {doing} {path}: {source}", path = path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         doing: &'static str,
         /// The file.
         path: PathBuf,
@@ -145,7 +145,8 @@ impl Error {
     }
 }
 
-/// Checks that a device of `has` bytes has room for the log of a volume; `resized` has the volume's shape at another size.
+/// Checks that a device of `has` bytes has room for the log of a volume; `resized` has the volume's shape at another
+/// size.
 ///
 /// # Errors
 /// It has not. The error says which size it has room for.
@@ -456,7 +457,7 @@ impl Config {
 mod tests {
     use super::*;
 
-    /// What an error says fits does, and a block more does not.
+    /// The size that an error says fits does fit, and a block more does not.
     #[test]
     fn the_size_that_is_said_to_fit_a_device_is_the_largest() {
         let segments_of_one_mib = |size| Config { segment_bytes: 1 << 20, ..Config::new(size) };

@@ -5,8 +5,8 @@
 //! end. [`checksums`] caches the checksums of blocks by segment, and [`checkpoint`] keeps the map on disk, so that a
 //! start reads only later segments. The crate knows no protocol and no async runtime.
 //!
-//! Where the process has a limit of the length of files (`RLIMIT_FSIZE`), a write beyond it comes with SIGXFSZ, which ends
-//! the process unless the program ignores or handles it: then the write fails, as on a full file system.
+//! Where the process has a limit of the length of files (`RLIMIT_FSIZE`), a write beyond it comes with SIGXFSZ, which
+//! ends the process unless the program ignores or handles it: then the write fails, as on a full file system.
 
 #![forbid(unsafe_code)]
 

@@ -6,7 +6,7 @@ use crate::raw_device::{check_unused, is_block_device, wipe};
 use crate::unfinished::{Resize, finish_deletion, finish_resize, parts, remove};
 use crate::volume::Volume;
 use crate::volume_lock::VolumeLock;
-use granary_log::{CrashPolicy, Durability, Log, create_folders, sync_folder};
+use granary_log::{CrashPolicy, Log, create_folders, sync_folder};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
@@ -17,8 +17,8 @@ impl Volume {
     /// Makes a volume, empty and closed. A relative path of a device is one from the working directory of this process.
     ///
     /// # Errors
-    /// There is one of this name, the sizes make no sense, there is no memory for the map, a file cannot be made, or the
-    /// device is none, is in use, or has data on it.
+    /// There is one of this name, the sizes make no sense, there is no memory for the map, a file cannot be made, or
+    /// the device is none, is in use, or has data on it.
     pub fn create(folder: &Path, name: &str, config: &Config) -> Result<(), Error> {
         Self::make(folder, name, config, check_unused)
     }
@@ -74,7 +74,7 @@ impl Volume {
         })?;
         // A segment tells this device or file from others. It says what is so anyway.
         log.writer().fill(|id, builder, _| builder.push_zeroes(id, 0, 1));
-        log.commit(Durability::Synced).map_err(Error::io("write", &options.path))?;
+        log.commit().map_err(Error::io("write", &options.path))?;
         drop(log);
         config.write(&files, &files.config())?;
         remove(&[files.unfinished_delete()])?;
@@ -103,8 +103,8 @@ impl Volume {
         if is_there(&files.config())? { Ok(()) } else { finish_deletion(files) }
     }
 
-    /// Deletes a closed volume, or what a deletion that was cut short left of it. What is on a raw device stays there, and
-    /// means nothing.
+    /// Deletes a closed volume, or what a deletion that was cut short left of it. What is on a raw device stays there,
+    /// and means nothing.
     ///
     /// # Errors
     /// There is none of this name, or another process has it open.
@@ -166,8 +166,8 @@ fn measure(device: &Path) -> Result<u64, Error> {
     end.map_err(Error::io("measure", device))
 }
 
-/// Makes a folder and those above it that are not there. Each survives a loss of power, as what comes into it does: also
-/// where another call made it that was killed before it was synced.
+/// Makes a folder and those above it that are not there. Each survives a loss of power, as what comes into it does:
+/// also where another call made it that was killed before it was synced.
 fn make_folder(folder: &Path) -> io::Result<()> {
     let is_missing = |above: &&Path| !above.as_os_str().is_empty() && !above.exists();
     let missing = folder.ancestors().take_while(is_missing).count();

@@ -78,12 +78,12 @@ pub const ZEROES_LOCKED_MAX: u64 = 4096;
 /// The most slots with a damaged or missing header that a start reads completely.
 pub const DAMAGED_SEARCHED_MAX: u64 = 64;
 
-/// How long a write waits for cleaning and the device before it fails for want of space. Time spent writing a
+/// The longest wait of a write for cleaning and the device before it fails for want of space. Time spent writing a
 /// checkpoint does not count.
 pub const ROOM_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// How long a write waits for room while no checkpoint can be written: slots of segments that no checkpoint covers are
-/// not reused.
+/// The longest wait of a write for room while no checkpoint can be written: slots of segments that no checkpoint covers
+/// are not reused.
 pub const ROOM_WAIT_WITHOUT_MAP_MAX: Duration = Duration::from_secs(5);
 
 /// The interval at which a waiting write checks for errors.
@@ -91,10 +91,10 @@ pub const ROOM_LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The pause after a checkpoint failed, doubled each time, at most [`RETRY_MAX`].
 pub const RETRY: Duration = Duration::from_millis(100);
-/// See [`RETRY`].
+/// The longest of the pauses that begin with [`RETRY`].
 pub const RETRY_MAX: Duration = Duration::from_secs(1);
 
-/// How often a read looks up a block again that was moved meanwhile.
+/// The most times that a read looks up a block again that was moved meanwhile.
 pub const READ_TRIES_MAX: usize = 1000;
 
 /// The least time between two log lines about damaged blocks that were read.
@@ -110,22 +110,22 @@ pub const UNSYNCED_BYTES_MAX: u64 = 64 << 20;
 /// Between two checkpoints 1/`CHECKPOINT_SEGMENTS_DIVISOR` of the log's segments are written.
 pub const CHECKPOINT_SEGMENTS_DIVISOR: u64 = 8;
 
-/// How long the cleaner sleeps when there is nothing to do.
+/// The sleep of the cleaner when there is nothing to do.
 pub const CLEANER_SLEEP: Duration = Duration::from_millis(200);
 
-/// How long the cleaner skips a segment with an unreadable block: a fault may pass. Doubled each time, at most
-/// [`SET_ASIDE_MAX`].
+/// The time for which the cleaner skips a segment with an unreadable block: a fault may pass. Doubled each time, at
+/// most [`SET_ASIDE_MAX`].
 pub const SET_ASIDE: Duration = Duration::from_millis(100);
-/// See [`SET_ASIDE`].
+/// The longest time for which the cleaner skips a segment ([`SET_ASIDE`]).
 pub const SET_ASIDE_MAX: Duration = Duration::from_secs(8);
 
 /// Cleaning goes on until 1/`CLEAN_DIVISOR` of the segments are free beside the reserved ones, at least [`CLEAN_MIN`]
 /// and at most [`CLEAN_MAX`]. Free segments hold no data: the more there are, the fuller are the victims; the fewer
 /// there are, the sooner do writers wait for cleaning.
 pub const CLEAN_DIVISOR: u32 = 85;
-/// See [`CLEAN_DIVISOR`].
+/// The fewest segments that [`CLEAN_DIVISOR`] stands for.
 pub const CLEAN_MIN: u32 = 2;
-/// See [`CLEAN_DIVISOR`].
+/// The most segments that [`CLEAN_DIVISOR`] stands for.
 pub const CLEAN_MAX: u32 = 48;
 
 /// The most shards of the cache of checksums.

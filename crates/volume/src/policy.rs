@@ -3,7 +3,7 @@
 use crate::limits::{BLOCKS_LOCKED_MAX, CLEAN_DIVISOR, CLEAN_MAX, CLEAN_MIN};
 use std::cmp::Ordering;
 
-/// Which segment is the best victim.
+/// The choice of the best victim among the segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Policy {
     /// The one with the fewest live blocks: best where all blocks are overwritten equally often.
@@ -56,12 +56,12 @@ fn benefit(a: &Candidate, b: &Candidate, blocks: u32) -> Ordering {
     (dead(a) * age(a) * cost(b)).cmp(&(dead(b) * age(b) * cost(a)))
 }
 
-/// The write amplification of greedy cleaning where all blocks are overwritten equally often, in a large log of which the
-/// share `utilisation` is alive.
+/// The write amplification of greedy cleaning where all blocks are overwritten equally often, in a large log of which
+/// the share `utilisation` is alive.
 ///
-/// With segments many and large, all are cleaned at the same age, and the victim's live share *v* solves *v* = exp(-(1 -
-/// *v*) / *utilisation*) (Bux and Iliadis, "Performance of greedy garbage collection in flash-based solid-state drives",
-/// 2010; Desnoyers, "Analytic modeling of SSD write performance", 2012): 1 / (1 - *v*).
+/// With segments many and large, all are cleaned at the same age, and the victim's live share *v* solves *v* =
+/// exp(-(1 - *v*) / *utilisation*) (Bux and Iliadis, "Performance of greedy garbage collection in flash-based
+/// solid-state drives", 2010; Desnoyers, "Analytic modeling of SSD write performance", 2012): 1 / (1 - *v*).
 pub fn greedy_write_amplification(utilisation: f64) -> f64 {
     let mut victim_live = 0.0;
     for _ in 0..GREEDY_STEPS {
@@ -76,9 +76,10 @@ const GREEDY_STEPS: u32 = 100_000;
 /// Whether a checkpoint of `map_blocks` blocks writes less for each of the `waiting` segments that it frees than moving
 /// the `live` blocks of a victim writes for each segment that this frees.
 ///
-/// Segments that keep a few live blocks do not count, though the victim may have many more. With a small hot set they are
-/// always the emptier ones: the dead blocks of old segments, which all writes elsewhere leave, would never be reused, and
-/// the new ones would be moved before they have died (1.7 blocks written for one on a full volume, where 1.2 are).
+/// Segments that keep a few live blocks do not count, though the victim may have many more. With a small hot set they
+/// are always the emptier ones: the dead blocks of old segments, which all writes elsewhere leave, would never be
+/// reused, and the new ones would be moved before they have died (1.7 blocks written for one on a full volume, where
+/// 1.2 are).
 pub fn is_checkpoint_cheaper(map_blocks: u64, waiting: u64, live: u64, blocks_per_segment: u64) -> bool {
     let dead = blocks_per_segment.saturating_sub(live);
     // By segment: map_blocks / waiting, and live × (blocks per segment / dead).
@@ -87,12 +88,12 @@ pub fn is_checkpoint_cheaper(map_blocks: u64, waiting: u64, live: u64, blocks_pe
     map_blocks * dead < live * all * waiting
 }
 
-/// The number of live blocks from which on a segment is not cleaned, with `free` slots free, `reserved` of which are for
-/// the blocks that cleaning moves.
+/// The number of live blocks from which on a segment is not cleaned, with `free` slots free, `reserved` of which are
+/// for the blocks that cleaning moves.
 ///
 /// A segment with fewer than `fits_below` live blocks fits into another one with all the footers that commits add
-/// meanwhile: its move takes one slot and gives one back. Others may take two. They are moved only as long as the reserve
-/// is whole, so that it lasts: a kill in the middle of a move costs a slot of it until both halves are moved
+/// meanwhile: its move takes one slot and gives one back. Others may take two. They are moved only as long as the
+/// reserve is whole, so that it lasts: a kill in the middle of a move costs a slot of it until both halves are moved
 /// ([`blocks_locked`]).
 pub fn live_to_clean(free: u64, reserved: u64, gains_below: u64, fits_below: u64) -> u64 {
     match free {
@@ -105,9 +106,9 @@ pub fn live_to_clean(free: u64, reserved: u64, gains_below: u64, fits_below: u64
 /// The most blocks of the `live` ones of a segment that are moved under one hold of the log's writer lock, with `free`
 /// slots free, `reserved` of which are for moves.
 ///
-/// Of a move that is committed in the middle, a kill leaves two halves, each in a slot. Once that has cost the reserve a
-/// slot, all of a segment is moved under one hold, before which no commit sees any of it: however many kills follow, they
-/// cost no second slot, and what is left is room to move both halves into.
+/// Of a move that is committed in the middle, a kill leaves two halves, each in a slot. Once that has cost the reserve
+/// a slot, all of a segment is moved under one hold, before which no commit sees any of it: however many kills follow,
+/// they cost no second slot, and what is left is room to move both halves into.
 pub fn blocks_locked(free: u64, reserved: u64, live: usize) -> usize {
     if free < reserved { live } else { BLOCKS_LOCKED_MAX }
 }

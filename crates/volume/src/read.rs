@@ -10,7 +10,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-/// Where the content of a logical block is.
+/// The place of a logical block's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Located {
     /// It was in RAM, or is zero, and has been copied.
@@ -126,7 +126,7 @@ impl Running {
         self.checksums.get_or_load(slot, sequence, index, load).unwrap_or(None)
     }
 
-    /// See [`Volume::runs`](crate::Volume::runs).
+    /// Carries out [`Volume::runs`](crate::Volume::runs).
     pub fn runs(
         &self,
         blocks: &[(usize, DeviceBlock)],
@@ -195,7 +195,7 @@ impl Running {
         }
     }
 
-    /// See [`Volume::check_map`](crate::Volume::check_map).
+    /// Carries out [`Volume::check_map`](crate::Volume::check_map).
     pub fn check_map(&self, progress: &mut dyn FnMut(u64)) -> u64 {
         let geometry = self.log.geometry();
         let mut confirmed = FixedBitSet::with_capacity(self.map.blocks() as usize);

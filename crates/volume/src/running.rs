@@ -34,8 +34,8 @@ pub(crate) struct Running {
     pub replayed: AtomicU64,
     /// Segments that were written between opening and the checkpoint.
     pub written_before: AtomicU64,
-    /// The log's head when the volume was opened: new segments have greater sequence numbers. After a kill no segment has
-    /// this one.
+    /// The log's head when the volume was opened: new segments have greater sequence numbers. After a kill no segment
+    /// has this one.
     pub head_at_open: u64,
     /// The log refers to blocks that are missing: a checkpoint must be written before anything is appended.
     pub checkpoint_first: AtomicBool,
@@ -43,7 +43,7 @@ pub(crate) struct Running {
     pub checkpointing: Mutex<Retry>,
     /// A write waited for room in vain, and no segment was freed since.
     pub no_room: AtomicBool,
-    /// When a damaged block was last logged, in milliseconds since the volume was opened; 0: never.
+    /// The last time that a damaged block was logged, in milliseconds since the volume was opened; 0: never.
     pub damage_told: AtomicU64,
     pub cleaner: Wake,
     pub opened: Instant,
@@ -235,7 +235,7 @@ impl Running {
         let emptied = std::mem::take(&mut *self.awaiting_sync.lock().expect("no panic under the lock"));
         // All segments before the newest one are full, and are written by the time that the commit ends.
         let full = self.log.head().checked_sub(1).filter(|full| *full > self.head_at_open);
-        if let Err(error) = self.log.commit(granary_log::Durability::Synced) {
+        if let Err(error) = self.log.commit() {
             self.awaiting_sync.lock().expect("no panic under the lock").extend(emptied);
             return Err(error);
         }
@@ -255,7 +255,7 @@ impl Running {
             let state = &self.slots[slot as usize];
             state.end_deferral();
             state.set_usage(SlotUse::Free);
-            self.log.free(slot);
+            self.log.release_slot(slot);
         }
         Ok(())
     }

@@ -57,11 +57,11 @@ pub struct Stats {
     pub writes: u64,
     /// Bytes that they wrote.
     pub bytes_written: u64,
-    /// How long clients waited for reads, from the request to the answer.
+    /// The times of clients' reads, from the request to the answer.
     pub read_latency: Latency,
-    /// How long clients waited for writes.
+    /// The times of clients' writes.
     pub write_latency: Latency,
-    /// How long clients waited for flushes.
+    /// The times of clients' flushes.
     pub flush_latency: Latency,
     /// Commits, for clients or for cleaning.
     pub commits: u64,

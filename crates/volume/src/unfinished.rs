@@ -1,4 +1,4 @@
-//! What was begun with a closed volume and not done, finished by whoever comes next.
+//! Operations on closed volumes that were begun and not done; whoever comes next finishes them.
 
 use crate::config::{Config, Error, Files, is_there};
 use crate::raw_device::is_block_device;
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What became of a resize that was begun.
+/// The outcome of a resize that was begun.
 pub(crate) enum Resize {
     /// The volume has the new shape, or none was begun.
     Finished,

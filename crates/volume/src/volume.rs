@@ -185,8 +185,8 @@ impl Volume {
 
     /// Opens a volume, creating it if it does not exist, with its log on a given device.
     ///
-    /// Device and shape are the caller's to know: neither is written down, so only `open_on` opens such a volume again, with
-    /// the same `config`. [`open`](Self::open), [`list`](Self::list), [`resize`](Self::resize) and
+    /// Device and shape are the caller's to know: neither is written down, so only `open_on` opens such a volume again,
+    /// with the same `config`. [`open`](Self::open), [`list`](Self::list), [`resize`](Self::resize) and
     /// [`delete`](Self::delete) do not know it, and [`create`](Self::create) refuses its name.
     ///
     /// # Errors
@@ -415,8 +415,9 @@ impl Volume {
         self.running.extent(stored)
     }
 
-    /// Divides blocks that were [found](Self::find) on the device, each with its number, into runs whose numbers and places
-    /// are neighbours, of `bytes_max` or of one block: ranges of `blocks`, and what to read of the device for each.
+    /// Divides blocks that were [found](Self::find) on the device, each with its number, into runs whose numbers and
+    /// places are neighbours, of `bytes_max` or of one block: ranges of `blocks`, and what to read of the device for
+    /// each.
     pub fn runs(
         &self,
         blocks: &[(usize, DeviceBlock)],
@@ -495,8 +496,8 @@ impl Volume {
     /// Makes everything durable, writes a checkpoint, and closes the volume.
     ///
     /// # Errors
-    /// The errors of [`commit`](Self::commit): earlier commits are kept all the same. If nothing was written, there is no
-    /// error.
+    /// The errors of [`commit`](Self::commit): earlier commits are kept all the same. If nothing was written, there is
+    /// no error.
     pub fn close(mut self) -> io::Result<()> {
         self.end_at_no_loss()
     }

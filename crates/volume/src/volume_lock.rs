@@ -121,9 +121,9 @@ impl VolumeLock {
         Ok(())
     }
 
-    /// Checks that the log's files are where they were opened. Otherwise what is written there is lost for whoever opens
-    /// the volume next, and what another process has put in their place would be overwritten. A folder that was moved
-    /// away still has the volume's files.
+    /// Checks that the log's files are where they were opened. Otherwise what is written there is lost for whoever
+    /// opens the volume next, and what another process has put in their place would be overwritten. A folder that was
+    /// moved away still has the volume's files.
     ///
     /// # Errors
     /// A file was removed or replaced, or its folder was.

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a change waits for room.
+/// The wait of a change for room, and its end.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitPolicy<'a> {
     /// The wait for each segment that the change needs.

@@ -27,7 +27,7 @@ fn open(folder: &Path, config: &Config, device: &GatedDevice) -> Volume {
     Volume::open_on(folder, "v", config, Box::new(device.clone())).unwrap()
 }
 
-/// What a kill at this moment would leave: nothing reaches the device meanwhile.
+/// The state that a kill at this moment would leave: nothing reaches the device meanwhile.
 fn killed(folder: &Path, device: &GatedDevice) -> (tempfile::TempDir, GatedDevice) {
     device.set_open(false);
     // A map that is durable already is renamed.
@@ -47,8 +47,8 @@ fn killed(folder: &Path, device: &GatedDevice) -> (tempfile::TempDir, GatedDevic
     (copy, other)
 }
 
-/// A client flushes all the time, so that each hold of a move ends with a footer, and processes are killed in the middle
-/// of moves: the room that cleaning needs is never used up.
+/// A client flushes all the time, so that each hold of a move ends with a footer, and processes are killed in the
+/// middle of moves: the room that cleaning needs is never used up.
 #[test]
 fn a_full_volume_goes_on_through_flushes_and_kills() {
     let config = Config::new(16 << 20);
@@ -154,8 +154,8 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Each process is killed when so many blocks of its first move are on the device. The reserve is not used up, and in the
-/// end the volume takes writes.
+/// Each process is killed when so many blocks of its first move are on the device. The reserve is not used up, and in
+/// the end the volume takes writes.
 #[test]
 fn kills_in_the_middle_of_first_moves_do_not_use_up_the_reserve() {
     // Segments of many holds of the writer's lock.

@@ -1,5 +1,5 @@
-//! The bytes of a volume's log: what is written today is what the golden file holds, and that is read. See docs/format.md,
-//! "A volume".
+//! The bytes of a volume's log: what is written today is what the golden file holds, and that is read. See
+//! docs/format.md, "A volume".
 
 #[path = "../../log/tests/common/golden.rs"]
 #[expect(dead_code, reason = "the caches' tests use the rest")]

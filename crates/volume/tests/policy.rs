@@ -62,7 +62,8 @@ fn segments_are_freed_until_there_are_enough_beside_the_reserve() {
     }
 }
 
-/// The reserve is not used up: only what fits into one segment is moved while it is not whole, and nothing into nothing.
+/// The reserve is not used up: only what fits into one segment is moved while it is not whole, and nothing into
+/// nothing.
 #[test]
 fn the_reserve_is_for_moves_that_give_it_back() {
     assert_eq!([0, 1, 4, 5, 100].map(|free| live_to_clean(free, 4, 1008, 987)), [0, 987, 987, 1008, 1008]);

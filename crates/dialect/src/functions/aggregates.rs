@@ -257,8 +257,8 @@ impl AggregateUDFImpl for NeverEmpty {
         self: Arc<Self>,
         _beneficial_ordering: bool,
     ) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
-        // DataFusion also calls an order beneficial that is the reverse of what is wanted, and then takes the other end,
-        // as this is not reversed. Without it, rows are compared.
+        // DataFusion also calls an order beneficial that is the reverse of what is wanted, and then takes the other
+        // end, as this is not reversed. Without it, rows are compared.
         let inner = self.inner.as_ref().clone().with_beneficial_ordering(false)?;
         Ok(inner.map(|inner| {
             Arc::new(NeverEmpty { inner: Arc::new(inner), ..*self }) as Arc<dyn AggregateUDFImpl>

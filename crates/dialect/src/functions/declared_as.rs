@@ -1,5 +1,5 @@
-//! A value declared as a type that Arrow does not tell from its own: a column of a UNION has one declared type, whichever
-//! query a row is of.
+//! A value declared as a type that Arrow does not tell from its own: a column of a UNION has one declared type,
+//! whichever query a row is of.
 
 use std::sync::Arc;
 

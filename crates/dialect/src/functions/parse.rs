@@ -17,11 +17,11 @@ use crate::types::plain_name;
 /// The rules by which texts are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// The rules of CAST: an integer beyond its type keeps its low bits, as in `toUInt8('256')`, and times are read in the
-    /// forms that people write.
+    /// The rules of CAST: an integer beyond its type keeps its low bits, as in `toUInt8('256')`, and times are read in
+    /// the forms that people write.
     Cast,
-    /// The rules of keys and lists: an integer beyond its type is an error, and times must be as ClickHouse writes them, or
-    /// Unix seconds.
+    /// The rules of keys and lists: an integer beyond its type is an error, and times must be as ClickHouse writes
+    /// them, or Unix seconds.
     Exact,
 }
 

@@ -129,8 +129,8 @@ fn table_name(factor: &TableFactor) -> Option<String> {
     alias.as_ref().map(|alias| &alias.name).or(name).map(|name| name.value.clone())
 }
 
-/// The alias of an item, unless it is trivial: `number AS number`, or the name that an unnamed column was given. That of an
-/// element of a tuple, `t.a AS a`, is not.
+/// The alias of an item, unless it is trivial: `number AS number`, or the name that an unnamed column was given. That
+/// of an element of a tuple, `t.a AS a`, is not.
 fn alias(item: &SelectItem, tables: &[String]) -> Option<(String, Expr)> {
     match item {
         SelectItem::ExprWithAlias { expr, alias } => {

@@ -33,8 +33,8 @@ fn is_column(expr: &Expr) -> bool {
 }
 
 /// Names the columns of a query's result, in which names may repeat: DataFusion requires distinct ones, so a repeated
-/// name gets a suffix that no format shows. Of a UNION, the names of the first SELECT are shown. Those `named` by WITH are
-/// no columns.
+/// name gets a suffix that no format shows. Of a UNION, the names of the first SELECT are shown. Those `named` by WITH
+/// are no columns.
 pub fn name_outermost(query: &mut Query, named: &HashMap<String, Expr>) {
     name_all(&mut query.body, named);
 }

@@ -1,4 +1,5 @@
-//! The list of columns: `name Type [DEFAULT literal] [EXPRESSION e] [HIERARCHICAL] [BIDIRECTIONAL] ..`, options in any order.
+//! The list of columns: `name Type [DEFAULT literal] [EXPRESSION e] [HIERARCHICAL] [BIDIRECTIONAL] ..`, options in any
+//! order.
 
 use super::default_text;
 use super::tokens::Tokens;

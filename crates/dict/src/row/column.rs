@@ -300,8 +300,8 @@ impl Column {
         self.push_text_by(text, text_to_fixed, Nulls::Refused)
     }
 
-    /// Adds a value that is not NULL, in ClickHouse's text form. NULL inside of it, where the type of an item, an element, a
-    /// key or a value has none, is the default of that type.
+    /// Adds a value that is not NULL, in ClickHouse's text form. NULL inside of it, where the type of an item, an
+    /// element, a key or a value has none, is the default of that type.
     pub fn push_null_as_default(&mut self, text: &str) -> Result<(), DictError> {
         self.push_text_by(text, text_to_fixed, Nulls::Defaults)
     }

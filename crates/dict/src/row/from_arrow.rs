@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 impl DataType {
     /// The same values as an array of this type's Arrow type, NULL where they are NULL. A text is read as ClickHouse
-    /// reads it, a number as seconds where a moment is wanted; digits that a moment does not have are cut, towards 1970.
+    /// reads it, a number as seconds where a moment is wanted; digits that a moment does not have are cut,
+    /// towards 1970.
     ///
     /// # Errors
     /// A value that this type does not have.

@@ -28,8 +28,8 @@ pub(super) struct Charset {
 }
 
 /// Conditions that together hold these keys, each short enough for one statement: for one key column an IN, for several
-/// what the server has an index for: tuples in ClickHouse, `(a = 1 AND b = 'x') OR ..` in MySQL. `server_columns` holds the
-/// server's column types, where conditions depend on them.
+/// what the server has an index for: tuples in ClickHouse, `(a = 1 AND b = 'x') OR ..` in MySQL. `server_columns` holds
+/// the server's column types, where conditions depend on them.
 pub(super) fn conditions(
     dialect: Dialect,
     structure: &Structure,

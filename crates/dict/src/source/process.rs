@@ -109,8 +109,8 @@ impl Process {
     /// answer before it has read, read all before it answers, or not read at all.
     ///
     /// # Errors
-    /// The answer is longer than `bytes_max`, or the program takes longer than `timeout` or exits without success. It is
-    /// killed then.
+    /// The answer is longer than `bytes_max`, or the program takes longer than `timeout` or exits without success. It
+    /// is killed then.
     pub fn run(mut self, input: &[u8], timeout: Duration, bytes_max: u64) -> Result<Vec<u8>, DictError> {
         let deadline = Instant::now() + timeout;
         let (mut unsent, mut output) = (input, Vec::new());

@@ -153,8 +153,8 @@ impl Rows {
         self.push_by(column, text, Column::push_parsed)
     }
 
-    /// Adds a field in ClickHouse's text form; `None` is NULL. NULL inside of an attribute's value, where the type of an
-    /// item, an element, a key or a value has none, is the default of that type.
+    /// Adds a field in ClickHouse's text form; `None` is NULL. NULL inside of an attribute's value, where the type of
+    /// an item, an element, a key or a value has none, is the default of that type.
     pub fn push_null_as_default(&mut self, column: usize, text: Option<&str>) -> Result<(), DictError> {
         let is_key = column < self.key_width;
         self.push_by(column, text, if is_key { Column::push_parsed } else { Column::push_null_as_default })
@@ -290,8 +290,8 @@ impl Rows {
         self.memory.as_ref().map_or(Ok(()), |check| check(grown))
     }
 
-    /// Checks whether there is memory for a row or a value that comes in `bytes` bytes, if these are many, where each of
-    /// them may take [`bytes_for_one`].
+    /// Checks whether there is memory for a row or a value that comes in `bytes` bytes, if these are many, where each
+    /// of them may take [`bytes_for_one`].
     ///
     /// # Errors
     /// The errors of [`check_growth`](Self::check_growth).

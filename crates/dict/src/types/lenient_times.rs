@@ -1,4 +1,5 @@
-//! Days and times of texts as people write them, which is how ClickHouse reads what is cast, and the rows of text formats.
+//! Days and times of texts as people write them, which is how ClickHouse reads what is cast, and the rows of text
+//! formats.
 
 use super::best_effort::{Fraction, Time, UnixFraction, read};
 use super::calendar::date_from_text;

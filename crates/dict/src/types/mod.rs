@@ -112,7 +112,8 @@ pub enum DataType {
     Map(Box<DataType>),
     /// Any number of the `Tuple` that it holds, whose elements have names.
     Nested(Box<DataType>),
-    /// A value of each of some types, one at least: only in an array, a map or a Nested, as in ClickHouse's dictionaries.
+    /// A value of each of some types, one at least: only in an array, a map or a Nested, as in ClickHouse's
+    /// dictionaries.
     Tuple(Vec<Element>),
     /// A type that is not made of others, or NULL.
     Nullable(Box<DataType>),

@@ -55,7 +55,8 @@ pub fn offset_at(zone: &impl TimeZone, seconds: i64) -> i64 {
 }
 
 /// Returns the seconds by which a moment after 2099, or a local time, is moved back to a month that begins on the same
-/// weekday: clocks are set by the weekdays of a month, and chrono-tz has the rules of no later year. Until 2099 it is 0.
+/// weekday: clocks are set by the weekdays of a month, and chrono-tz has the rules of no later year. Until 2099 it
+/// is 0.
 fn shift_to_rules(seconds: i64) -> i64 {
     match seconds < FIRST_WITHOUT_RULES {
         true => 0,

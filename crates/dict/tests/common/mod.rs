@@ -105,8 +105,8 @@ pub fn long_answers_are_refused(direct: &Dictionary, keys: impl Iterator<Item = 
     assert!(error.message().contains("an answer of more than 5000 bytes"), "whole: {error}");
 }
 
-/// A DIRECT dictionary of an attribute of 100 bytes, opened where answers have 5000 bytes at most: an answer of 100 rows
-/// is refused.
+/// A DIRECT dictionary of an attribute of 100 bytes, opened where answers have 5000 bytes at most: an answer of 100
+/// rows is refused.
 pub fn an_answer_read_whole_is_bounded(open: impl Fn(&Environment) -> Dictionary, environment: Environment) {
     let keys = u64s(1..=100);
     assert_eq!(open(&environment).has(&keys).unwrap().true_count(), 100);
@@ -146,8 +146,8 @@ pub fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// A dictionary of `users`, with one connection to a server that ends those that are idle for 5 seconds: each request is
-/// made over a new one.
+/// A dictionary of `users`, with one connection to a server that ends those that are idle for 5 seconds: each request
+/// is made over a new one.
 pub fn makes_connections_anew(open: impl Fn() -> Dictionary) {
     // The server ends a connection also if no request comes over it at first.
     until("each request is made over a connection that is not ended", || {

@@ -32,7 +32,8 @@ impl Server {
         connect(self.port, 0).unwrap()
     }
 
-    /// From now on nothing is answered, until `go_on`. CLIENT PAUSE would end by itself, and CLIENT UNPAUSE wait for that.
+    /// From now on nothing is answered, until `go_on`. CLIENT PAUSE would end by itself, and CLIENT UNPAUSE wait for
+    /// that.
     pub fn pause(&self) {
         self.process.signal("-STOP");
     }

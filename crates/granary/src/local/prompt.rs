@@ -42,7 +42,8 @@ pub fn run(runner: &Runner) -> Result<(), Error> {
 }
 
 /// Runs piped statements, each when the line that ends it has arrived: a program can wait for an answer before it sends
-/// the next. The first error ends it, and so does a reader of the answers that is gone: there may be no end of statements.
+/// the next. The first error ends it, and so does a reader of the answers that is gone: there may be no end of
+/// statements.
 pub fn run_piped(runner: &Runner) -> Result<(), Error> {
     let mut text = String::new();
     for line in std::io::stdin().lock().lines() {

@@ -1,6 +1,6 @@
-//! Log lines on their way to standard error. A thread of its own writes them, so that a reader that stalls holds up nobody:
-//! lines that find no room are dropped and counted. It writes past the lock of the standard library's stderr, for which a
-//! thread that panics waits.
+//! Log lines on their way to standard error. A thread of its own writes them, so that a reader that stalls holds up
+//! nobody: lines that find no room are dropped and counted. It writes past the lock of the standard library's stderr,
+//! for which a thread that panics waits.
 
 use std::collections::VecDeque;
 use std::fs::File;

@@ -21,8 +21,8 @@ pub enum LogFormat {
     Json,
 }
 
-/// Begins to write them: those that `filter` lets through, such as `info` or `warn,granary_memcached=info`. A thread of its
-/// own writes them, until the guard is dropped: a reader that stalls, or is gone, holds up nobody.
+/// Begins to write them: those that `filter` lets through, such as `info` or `warn,granary_memcached=info`. A thread of
+/// its own writes them, until the guard is dropped: a reader that stalls, or is gone, holds up nobody.
 ///
 /// # Errors
 /// A word that is no level, and what else is no filter.

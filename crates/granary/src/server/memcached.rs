@@ -53,7 +53,8 @@ pub struct MemcachedArguments {
     #[arg(long = "memcached-memory", value_name = "SIZE", value_parser = size::parse, env = "GRANARY_MEMCACHED_MEMORY")]
     memory: Option<Size>,
 
-    /// Space for items on SSD, in DIR/memcached, reserved at once; 0: RAM only, and empty after a restart [default: 1GiB]
+    /// Space for items on SSD, in DIR/memcached, reserved at once; 0: RAM only, and empty after a restart [default:
+    /// 1GiB]
     #[arg(long = "memcached-flash", value_name = "SIZE", value_parser = size::parse, env = "GRANARY_MEMCACHED_FLASH")]
     flash: Option<Size>,
 
@@ -64,21 +65,21 @@ pub struct MemcachedArguments {
     )]
     max_item_size: Option<Size>,
 
-    /// What is read of the SSD for an item at least, 4KiB to 64KiB: items should be much smaller, or waste space [default:
-    /// 4KiB, or more if RAM is little beside SSD]
+    /// What is read of the SSD for an item at least, 4KiB to 64KiB: items should be much smaller, or waste space
+    /// [default: 4KiB, or more if RAM is little beside SSD]
     #[arg(
         long = "memcached-block-size", value_name = "SIZE", value_parser = size::parse,
         env = "GRANARY_MEMCACHED_BLOCK_SIZE"
     )]
     block_size: Option<Size>,
 
-    /// Folder on a tmpfs where the items in RAM lie, so that they outlive a kill of the server; if it has no room for them,
-    /// or with none, they die with it [default: /dev/shm]
+    /// Folder on a tmpfs where the items in RAM lie, so that they outlive a kill of the server; if it has no room for
+    /// them, or with none, they die with it [default: /dev/shm]
     #[arg(long = "memcached-memory-folder", value_name = "FOLDER", env = "GRANARY_MEMCACHED_MEMORY_FOLDER")]
     memory_folder: Option<PathBuf>,
 
-    /// Have the SSD keep each change of an item there before it is answered, so that a power loss leaves the items on SSD;
-    /// without, it empties them. Costs a sync for each turn in which such items change
+    /// Have the SSD keep each change of an item there before it is answered, so that a power loss leaves the items on
+    /// SSD; without, it empties them. Costs a sync for each turn in which such items change
     #[arg(long = "memcached-sync-changes", env = "GRANARY_MEMCACHED_SYNC_CHANGES", value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     sync_changes: Option<bool>,
 
@@ -101,8 +102,8 @@ pub struct MemcachedArguments {
     )]
     write_budget: Option<Size>,
 
-    /// Train dictionaries for compression for keys with this prefix apart, and learn apart which of them flashield wants
-    /// on SSD; repeatable
+    /// Train dictionaries for compression for keys with this prefix apart, and learn apart which of them flashield
+    /// wants on SSD; repeatable
     #[arg(
         long = "memcached-application",
         value_name = "PREFIX",

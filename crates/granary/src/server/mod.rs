@@ -111,9 +111,9 @@ pub struct ServerArguments {
     #[arg(long, env = "GRANARY_ALLOW_EXECUTABLE", value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     allow_executable: Option<bool>,
 
-    /// Folder on a tmpfs where the RAM tiers and write buffers of dictionaries on SSD lie, so that they outlive a kill of
-    /// the server; those that it has no room for (Docker gives it 64 MiB), and all of them with none, die with the server
-    /// [default: /dev/shm]
+    /// Folder on a tmpfs where the RAM tiers and write buffers of dictionaries on SSD lie, so that they outlive a kill
+    /// of the server; those that it has no room for (Docker gives it 64 MiB), and all of them with none, die with the
+    /// server [default: /dev/shm]
     #[arg(long, value_name = "FOLDER", env = "GRANARY_DICTIONARY_MEMORY_FOLDER")]
     dictionary_memory_folder: Option<PathBuf>,
 
@@ -125,7 +125,8 @@ pub struct ServerArguments {
     #[arg(long, value_name = "SIZE", value_parser = size::parse, env = "GRANARY_QUERY_MEMORY")]
     query_memory: Option<size::Size>,
 
-    /// Log lines to write: error, warn, info, debug or trace, or a filter as warn,granary_memcached=info [default: info]
+    /// Log lines to write: error, warn, info, debug or trace, or a filter as warn,granary_memcached=info [default:
+    /// info]
     #[arg(long, value_name = "FILTER", env = "GRANARY_LOG")]
     log: Option<String>,
 

@@ -75,7 +75,8 @@ enum VolumeCommand {
     Check(NamedVolume),
     /// Read every block in use, and say which are damaged
     Scrub(NamedVolume),
-    /// Serve a volume to the one NBD client that starts this: on standard input and output, or on the socket that it opened
+    /// Serve a volume to the one NBD client that starts this: on standard input and output, or on the socket that it
+    /// opened
     Serve(Serve),
     /// Make a volume larger
     #[command(alias = "grow")]
@@ -116,7 +117,8 @@ struct Serve {
     #[command(flatten)]
     named: NamedVolume,
 
-    /// Refuse what the client wants to change. The volume's own files may change all the same: it is open in no other process
+    /// Refuse what the client wants to change. The volume's own files may change all the same: it is open in no other
+    /// process
     #[arg(short, long)]
     read_only: bool,
 }

@@ -66,8 +66,8 @@ impl Dictionaries {
         }
     }
 
-    /// Compares the dictionaries with what `done` operations, and maybe the next one, have made of them; gives how many rows
-    /// are there without the source.
+    /// Compares the dictionaries with what `done` operations, and maybe the next one, have made of them; gives how many
+    /// rows are there without the source.
     pub fn check(&self, process: &Process, done: usize) -> usize {
         self.source.write_version(FRESH);
         let before = self.states.partition_point(|(operations, _)| *operations <= done);

@@ -48,7 +48,8 @@ impl History {
         self.operations.get(number).map(|operation| operation.kind)
     }
 
-    /// Moments of a loss of power: most right after an answer, of each kind of operation in turn, others in the middle of one.
+    /// Moments of a loss of power: most right after an answer, of each kind of operation in turn, others in the middle
+    /// of one.
     pub fn cuts(&self, count: usize, random: &mut Rng) -> Vec<Cut> {
         let mut kinds: BTreeMap<&str, Vec<&Operation>> = BTreeMap::new();
         for operation in &self.operations {

@@ -106,7 +106,8 @@ impl Items {
         }
     }
 
-    /// Compares all items with what `done` operations, and maybe the next one, have made of them; gives how many are there.
+    /// Compares all items with what `done` operations, and maybe the next one, have made of them; gives how many are
+    /// there.
     pub fn check(&self, process: &Process, done: usize) -> usize {
         let mut there = 0;
         let is_stopped = self.stops.iter().any(|stop| stop + 1 == done);

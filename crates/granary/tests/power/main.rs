@@ -1,9 +1,9 @@
 //! What `granary server` promises after a loss of power, on a real file system.
 //!
-//! Dictionaries, memcached's items and a volume are changed on a file system whose disk logs every write and flush; each
-//! change is noted with the byte of that log at which it was answered. Then the disk is made as a loss of power may leave it
-//! at some byte: all that was flushed, and of the writes since then none, some or all. The file system is mounted anew, the
-//! server started there as on a machine that came up again, and asked for everything.
+//! Dictionaries, memcached's items and a volume are changed on a file system whose disk logs every write and flush;
+//! each change is noted with the byte of that log at which it was answered. Then the disk is made as a loss of power
+//! may leave it at some byte: all that was flushed, and of the writes since then none, some or all. The file system is
+//! mounted anew, the server started there as on a machine that came up again, and asked for everything.
 //!
 //! GRANARY_CUTS: how many losses of power for each file system (20). GRANARY_SEED: another course of events.
 
@@ -43,8 +43,8 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Held by one file system at a time: servers that are started in mount namespaces of their own have each other's mounts, and
-/// would keep them.
+/// Held by one file system at a time: servers that are started in mount namespaces of their own have each other's
+/// mounts, and would keep them.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Lives through changes on one file system, and looks at what losses of power leave of it.

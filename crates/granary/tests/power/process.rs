@@ -28,7 +28,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts the server; `rebooted`: a file with the id of another start of the machine, and where the file system is mounted.
+    /// Starts the server; `rebooted`: a file with the id of another start of the machine, and where the file system is
+    /// mounted.
     pub fn start(path: &Path, rebooted: Option<(&Path, &Path)>, memory: &Path, arguments: &[&str]) -> Self {
         let mut command = match rebooted {
             None => granary(),

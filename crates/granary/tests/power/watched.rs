@@ -1,5 +1,5 @@
-//! A dictionary that looks for changes (UPDATE_FIELD): what it has known to be changed, and what changes while it is down, is
-//! found after a loss of power. Its table is on the same file system.
+//! A dictionary that looks for changes (UPDATE_FIELD): what it has known to be changed, and what changes while it is
+//! down, is found after a loss of power. Its table is on the same file system.
 
 use crate::history::History;
 use crate::process::Process;

@@ -117,8 +117,8 @@ impl World {
         self.items.stops().iter().all(|stop| done <= *stop)
     }
 
-    /// Starts the server after a loss of power behind `done` operations, and looks at everything; gives how many items and
-    /// how many rows of dictionaries are there.
+    /// Starts the server after a loss of power behind `done` operations, and looks at everything; gives how many items
+    /// and how many rows of dictionaries are there.
     pub fn check(&mut self, mounted: &Mounted, done: usize, random: &mut Rng) -> [usize; 2] {
         if done == 0 {
             return [0, 0];

@@ -164,7 +164,8 @@ fn a_comment_costs_no_cache() {
     until("the comment is taken over", || shown() == "after\t1\n");
 }
 
-/// A copy of a file does not replace what the file says, whichever is read last; once the file says nothing of it, it does.
+/// A copy of a file does not replace what the file says, whichever is read last; once the file says nothing of it, it
+/// does.
 #[test]
 fn of_two_files_that_describe_one_dictionary_the_first_counts() {
     let folder = tempfile::tempdir().unwrap();

@@ -220,7 +220,7 @@ fn others_are_asked() -> bool {
     );
     assert_eq!((served.sql(&users).as_str(), served.sql(&other).as_str()), ("n7\n", "n7\n"));
     served.sql("SYSTEM UNLOAD DICTIONARY users");
-    let held = Held::new(folder.path());
+    let lock = FileLock::take(folder.path());
     let answers = std::thread::scope(|scope| {
         let asks = || served.post("/", users.as_bytes()).text();
         let asking = [
@@ -232,7 +232,7 @@ fn others_are_asked() -> bool {
         assert_eq!(served.sql(&other), "n7\n");
         assert_eq!(served.post("/dictionary/other?format=CSV", b"7\n").text(), "7,\"n7\"\n");
         let is_any_answered = asking.iter().any(|asking| asking.is_finished());
-        let in_time = held.let_go();
+        let in_time = lock.release();
         assert!(!in_time || !is_any_answered, "it is not open yet");
         let answers = asking.map(|asking| asking.join().unwrap());
         in_time.then_some(answers)
@@ -244,21 +244,21 @@ fn others_are_asked() -> bool {
     true
 }
 
-/// Holds the file of `users`: the server waits up to a second for it before it gives up opening.
-struct Held {
+/// The lock of the file of `users`: the server waits up to a second for it before it gives up opening.
+struct FileLock {
     _file: std::fs::File,
     since: Instant,
 }
 
-impl Held {
-    fn new(folder: &Path) -> Self {
+impl FileLock {
+    fn take(folder: &Path) -> Self {
         let file = std::fs::File::open(folder.join("user_files/users.state")).unwrap();
         file.lock().unwrap();
         Self { _file: file, since: Instant::now() }
     }
 
-    /// Whether it was held too briefly for the server to give up.
-    fn let_go(self) -> bool {
+    /// Returns whether it was held too briefly for the server to give up.
+    fn release(self) -> bool {
         self.since.elapsed() < Duration::from_millis(800)
     }
 }
@@ -281,14 +281,14 @@ fn names_are_changed() -> bool {
         ("DROP DICTIONARY users", "SHOW DICTIONARIES"),
     ] {
         served.sql("SYSTEM UNLOAD DICTIONARY users");
-        let held = Held::new(folder.path());
+        let lock = FileLock::take(folder.path());
         let in_time = std::thread::scope(|scope| {
             let asks = scope.spawn(|| served.post("/", asked.as_bytes()));
             std::thread::sleep(Duration::from_millis(100));
             let changes = scope.spawn(|| served.post("/", change.as_bytes()));
             std::thread::sleep(Duration::from_millis(100));
             let waits = !asks.is_finished() && !changes.is_finished();
-            let in_time = held.let_go();
+            let in_time = lock.release();
             assert!(!in_time || waits, "{change}");
             let changed = changes.join().unwrap();
             assert!(!in_time || changed.status == 200, "{change}: {}", changed.text());
@@ -349,7 +349,8 @@ fn what_a_kill_leaves_undone_is_finished_at_the_next_start() {
     assert_eq!(served.sql(cached), "n7\n");
     served.stop();
     rename_user(folder.path(), "renamed");
-    // `a` was replaced in its place, and is not the less warm for it; `b` was made, `c` dropped, and so was all of `other`.
+    // `a` was replaced in its place, and is not the less warm for it; `b` was made, `c` dropped, and so was all of
+    // `other`.
     std::fs::copy(statement("a.sql"), statement("a.sql.making")).unwrap();
     std::fs::copy(statement("a.sql"), statement("a.sql.dropped")).unwrap();
     std::fs::rename(statement("b.sql"), statement("b.sql.making")).unwrap();

@@ -1,4 +1,5 @@
-//! What compression of values is worth: bytes and time of codecs on real values, and the experiment of the study's seed.
+//! What compression of values is worth: bytes and time of codecs on real values, and the experiment of the study's
+//! seed.
 
 mod codec;
 mod page;

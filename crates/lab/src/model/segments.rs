@@ -19,8 +19,8 @@ struct Segment {
 pub enum Packing {
     /// Records follow each other without waste.
     Tight,
-    /// Records lie in blocks of this many bytes, as in Granary's log. A record that does not fit the rest of a block begins
-    /// another one; one that is longer than a block leaves the rest of its last block unused.
+    /// Records lie in blocks of this many bytes, as in Granary's log. A record that does not fit the rest of a block
+    /// begins another one; one that is longer than a block leaves the rest of its last block unused.
     Blocks(u32),
 }
 

@@ -43,7 +43,7 @@ impl Fault {
     ];
 }
 
-/// How often each fault strikes, in operations of 65 536, and when power goes.
+/// The frequency of each fault, in operations of 65 536, and the moment of a loss of power.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     /// Seed of the choices; the same seed and operations give the same faults.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// The kernel's number of tmpfs.
 const TMPFS_MAGIC: fs::FsWord = 0x0102_1994;
 
-/// How the file is accessed.
+/// The way to a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// O_DIRECT: past the page cache.
@@ -22,7 +22,7 @@ pub enum Access {
     Buffered,
 }
 
-/// When a file takes its space.
+/// The time at which a file takes its space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Space {
     /// All space is reserved when the file is made: writes never run out of it.
@@ -32,13 +32,13 @@ pub enum Space {
     Thin,
 }
 
-/// Why a file could not be opened as a device.
+/// The reason why a file could not be opened as a device.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenDeviceError {
     /// The operating system refused; `doing` says what.
     #[error("cannot {doing} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         doing: &'static str,
         /// The file.
         path: PathBuf,
@@ -147,7 +147,7 @@ impl FileDevice {
         Ok(())
     }
 
-    /// How the file is accessed.
+    /// The way to the file's content.
     pub fn access(&self) -> Access {
         self.access
     }

@@ -3,9 +3,9 @@
 /// A range of bytes of the device to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// Where it begins.
+    /// The offset of the first byte.
     pub offset: u64,
-    /// How long it is, at most [`Io::extent_bytes_max`](crate::Io::extent_bytes_max).
+    /// The length in bytes, at most [`Io::extent_bytes_max`](crate::Io::extent_bytes_max).
     pub len: usize,
 }
 

@@ -109,9 +109,9 @@ impl ReadQueue {
     }
 
     /// Submits reads as far as there are buffers, and hands over the completed ones: `done(ticket, bytes or error)`.
-    /// `device` is the same each time. It waits for no read that is in flight. Where reads are not made in the background
-    /// (by [`Engine::Plain`], for a device without a descriptor, or if there is no [`event`](Self::event)), it makes them
-    /// itself, one after the other.
+    /// `device` is the same each time. It waits for no read that is in flight. Where reads are not made in the
+    /// background (by [`Engine::Plain`], for a device without a descriptor, or if there is no [`event`](Self::event)),
+    /// it makes them itself, one after the other.
     pub fn poll(&mut self, device: &dyn Device, mut done: impl FnMut(u64, io::Result<&[u8]>)) {
         self.poll_next(device, |ticket, result| {
             done(ticket, result);

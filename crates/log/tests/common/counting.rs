@@ -70,13 +70,13 @@ pub fn allocated() -> i64 {
     ALLOCATED.load(Ordering::Relaxed)
 }
 
-/// How often memory was allocated so far, by all threads.
+/// The number of allocations so far, of all threads.
 #[allow(dead_code, reason = "each test uses its part")]
 pub fn allocations() -> i64 {
     CALLS.load(Ordering::Relaxed)
 }
 
-/// How often this thread has allocated memory so far.
+/// The number of allocations of this thread so far.
 #[allow(dead_code, reason = "each test uses its part")]
 pub fn allocations_by_this_thread() -> i64 {
     OWN_CALLS.get()

@@ -123,8 +123,8 @@ impl Output {
         self.bytes.len()
     }
 
-    /// Gives back most of the room beyond `bytes`, if more than as much again is there. Places that [`end`](Self::end) gave
-    /// are not valid any more.
+    /// Gives back most of the room beyond `bytes`, if more than as much again is there. Places that [`end`](Self::end)
+    /// gave are not valid any more.
     pub fn shrink(&mut self, bytes: usize) {
         let pending = self.end - self.start;
         let len = bytes.max(pending).max(BUFFER_BYTES);

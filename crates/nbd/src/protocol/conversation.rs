@@ -36,13 +36,13 @@ enum Phase {
     Ending(Ending, Rest),
 }
 
-/// What is left to be done for a client that asks for nothing more.
+/// The work that is left for a client that asks for nothing more.
 enum Rest {
     Output(Output),
     Commands(Box<Transmission>),
 }
 
-/// What a conversation needs to go on.
+/// The condition under which a conversation goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Bytes from the client; or its session's event, where commands are in flight.

@@ -1,4 +1,4 @@
-//! See [`crate::fuzzing`].
+//! The protocol's part of [`crate::fuzzing`].
 
 use super::options::OptionRequest;
 use super::request::Request;

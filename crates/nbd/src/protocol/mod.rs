@@ -36,7 +36,7 @@ pub enum TlsPolicy {
     Required,
 }
 
-/// Why a connection ends.
+/// The reason why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The client said goodbye.

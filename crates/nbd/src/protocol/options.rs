@@ -37,7 +37,7 @@ pub(crate) struct MetaRequest<'a> {
     pub finds_namespace: bool,
 }
 
-/// Why an option is refused.
+/// The reason why an option is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum OptionError {

@@ -47,7 +47,7 @@ struct Skipped {
     errno: Errno,
 }
 
-/// Why no further request is begun.
+/// The reason why no further request is begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pause {
     /// This many bytes are needed at once.
@@ -232,8 +232,8 @@ impl Transmission {
         None
     }
 
-    /// Why a request that takes `total` bytes of the input is not begun yet. It takes memory only once these have
-    /// arrived.
+    /// The reason why a request that takes `total` bytes of the input is not begun yet. It takes memory only once these
+    /// have arrived.
     fn pause_before(
         &self,
         request: &Request,
@@ -282,7 +282,8 @@ impl Transmission {
         self.bytes_expected(more).max(self.completions.output.capacity()).saturating_sub(BUFFER_BYTES)
     }
 
-    /// The bytes that are under way: replies that are pending, and what commands in flight, with another one, will take.
+    /// The bytes that are under way: replies that are pending, and what commands in flight, with another one, will
+    /// take.
     pub fn bytes_expected(&self, more: Option<&Request>) -> usize {
         self.completions.output.pending().len() + self.completions.memory_in_flight(more)
     }

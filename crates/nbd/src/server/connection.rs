@@ -28,7 +28,7 @@ pub(super) struct Context {
     pub stall_timeout: Duration,
 }
 
-/// How a connection ended.
+/// The end of a connection.
 #[derive(Debug)]
 pub(super) enum End {
     /// By the protocol, or as the client has gone.
@@ -360,7 +360,7 @@ impl Connection {
         conversation.in_flight() == 0 && !self.has_output() && !conversation.is_within_write()
     }
 
-    /// How long a stopping server serves the client.
+    /// The time for which a stopping server serves the client.
     fn stop_timeout(&self) -> Duration {
         match self.is_idle() {
             true => Duration::from_millis(STOP_REFUSAL_MILLISECONDS),
@@ -368,8 +368,8 @@ impl Connection {
         }
     }
 
-    /// Waits for the client to take the last replies and to go: a moment, or `most` as long as the server is not stopped.
-    /// Closing a socket with unread bytes would make the system drop undelivered replies.
+    /// Waits for the client to take the last replies and to go: a moment, or `most` as long as the server is not
+    /// stopped. Closing a socket with unread bytes would make the system drop undelivered replies.
     fn linger(&mut self, most: Duration) {
         let wire = &mut self.channel.stream;
         wire.shutdown();

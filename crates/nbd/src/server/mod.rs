@@ -104,7 +104,7 @@ impl Options {
     }
 }
 
-/// Why a server did not start, or why the client of [`serve`] has gone.
+/// The reason why a server did not start, or why the client of [`serve`] has gone.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// The address cannot be listened on.

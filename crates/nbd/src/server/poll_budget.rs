@@ -1,4 +1,4 @@
-//! How long to poll for the next request before the thread sleeps.
+//! The time for which a thread polls for the next request before it sleeps.
 //!
 //! Sleeping and waking cost both sides more than a request: a client with one request at a time would pay for a wake-up
 //! each time. A thread that polls a few microseconds longer finds several requests at once. It pays off only while

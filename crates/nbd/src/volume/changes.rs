@@ -13,10 +13,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long a change that waits for room gives way to trims: then they wait for it.
+/// The time for which a change that waits for room gives way to trims: then they wait for it.
 const GIVES_WAY_MAX: Duration = ROOM_WAIT_MAX.saturating_mul(2);
 
-/// What is to be changed.
+/// A change to the volume.
 pub(super) enum Change<'a> {
     Write { offset: u64, data: Cow<'a, [u8]> },
     WriteZeroes { offset: u64, len: u64 },
@@ -47,7 +47,7 @@ struct QueuedChange {
     tag: Tag,
     change: Change<'static>,
     is_forced: bool,
-    /// When it was put here.
+    /// The time at which it was put here.
     since: Instant,
 }
 
@@ -60,7 +60,8 @@ impl QueuedChange {
 
 #[derive(Default)]
 struct Queue {
-    /// Trims: they make room, and come before writes, which may have to wait for it. A write that does gives way to them.
+    /// Trims: they make room, and come before writes, which may have to wait for it. A write that does gives way to
+    /// them.
     first: VecDeque<QueuedChange>,
     then: VecDeque<QueuedChange>,
     /// Changes that are not made, the one that is under way among them.
@@ -178,8 +179,8 @@ fn run_changes(volume: &Volume, finished: &Arc<Finished>, shared: &Shared) {
         let policy = if gives_way { policy.interruptible_by(&shared.has_trims) } else { policy };
         let made = waiting.change.make(volume, &mut io, policy);
         if gives_way && made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
-            // Made anew as a whole: nobody was told of a part of it. It waits as long as if it had just come, for the trims
-            // may make the room.
+            // Made anew as a whole: nobody was told of a part of it. It waits as long as if it had just come, for the
+            // trims may make the room.
             shared.lock().then.push_front(waiting);
             continue;
         }

@@ -13,7 +13,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// When commands began that are under way, by tag.
+/// The times at which commands began that are under way, by tag.
 struct Times(Vec<Option<(Operation, Instant)>>);
 
 impl Times {
@@ -36,8 +36,8 @@ impl Times {
 
 /// A connection's way to a volume.
 ///
-/// Reads go on while the connection does other things. Changes go to a write buffer where there is room for them, and wait
-/// on a thread of the connection's where there is none for a moment; commits run on the volume's thread.
+/// Reads go on while the connection does other things. Changes go to a write buffer where there is room for them, and
+/// wait on a thread of the connection's where there is none for a moment; commits run on the volume's thread.
 pub(super) struct VolumeSession {
     volume: Arc<Volume>,
     reads: Reads,
@@ -94,7 +94,8 @@ impl VolumeSession {
                 self.elsewhere += 1;
                 return self.changes.put(tag, change, is_forced);
             }
-            // To wait here would keep the connection from seeing that its client goes, and what waits from being given up.
+            // To wait here would keep the connection from seeing that its client goes, and what waits from being given
+            // up.
             made = Err(io::ErrorKind::OutOfMemory.into());
         }
         if let (Ok(()), true) = (&made, is_forced) {
@@ -104,8 +105,8 @@ impl VolumeSession {
         completions.finish(tag, made.map_err(|error| Errno::from(&error)));
     }
 
-    /// Whether zeroes are written in less time than data: of blocks as a whole nothing is written, parts of them are read
-    /// before, and nothing waits for room.
+    /// Whether zeroes are written in less time than data: of blocks as a whole nothing is written, parts of them are
+    /// read before, and nothing waits for room.
     fn is_fast(&self, offset: u64, len: u64) -> bool {
         let size = self.volume.config().block_size;
         let (first, behind) = (offset.div_ceil(size), (offset + len) / size);
@@ -165,8 +166,8 @@ impl Session for VolumeSession {
             Command::WriteZeroes { offset, len, fast: true, .. } if !self.is_fast(offset, len.into()) => {
                 completions.fail(tag, Errno::NotSupported);
             }
-            // Zeroes take no space, whether that is allowed or not. Blocks that took it would need as much again for a write
-            // over them: the log has it for all blocks, the file system below it perhaps not, whatever they hold.
+            // Zeroes take no space, whether that is allowed or not. Blocks that took it would need as much again for a
+            // write over them: the log has it for all blocks, the file system below it perhaps not, whatever they hold.
             Command::WriteZeroes { offset, len, fua, .. } => {
                 self.change(tag, Change::WriteZeroes { offset, len: len.into() }, fua, completions);
             }

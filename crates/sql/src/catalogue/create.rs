@@ -1,9 +1,9 @@
 //! CREATE DICTIONARY, and what happens to the dictionary that it replaces.
 //!
-//! A replacement that fails leaves the old dictionary as it is. It is done once its statement is written. An intent lists
-//! the files made before that, another one those removed after it: a kill at any step leaves no file without an owner.
-//! Nor does a dictionary find entries of another one: files in the same place lose their names before new ones are
-//! made, and the new ones have no entries before the statement is written.
+//! A replacement that fails leaves the old dictionary as it is. It is done once its statement is written. An intent
+//! lists the files made before that, another one those removed after it: a kill at any step leaves no file without an
+//! owner. Nor does a dictionary find entries of another one: files in the same place lose their names before new ones
+//! are made, and the new ones have no entries before the statement is written.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;

@@ -338,8 +338,8 @@ impl Catalogue {
         Ok(dictionary)
     }
 
-    /// Like [`wait_until_unused`](Self::wait_until_unused), for a dictionary that will be dropped: also until the thread
-    /// that looks for changes has ended its look. It finds no dictionary any more.
+    /// Like [`wait_until_unused`](Self::wait_until_unused), for a dictionary that will be dropped: also until the
+    /// thread that looks for changes has ended its look. It finds no dictionary any more.
     pub(super) fn wait_until_alone(
         &self,
         name: &FullName,
@@ -358,8 +358,8 @@ impl Catalogue {
         }
     }
 
-    /// Closes a dictionary that no query uses, so that it may be opened again: its files too, which the thread that looks
-    /// for changes may hold a moment longer. The caller must hold no lock that queries wait for with a permit.
+    /// Closes a dictionary that no query uses, so that it may be opened again: its files too, which the thread that
+    /// looks for changes may hold a moment longer. The caller must hold no lock that queries wait for with a permit.
     fn close_unused(&self, name: &FullName, dictionary: Arc<Dictionary>) {
         self.without_query_permit(|| {
             dictionary.close();

@@ -59,7 +59,8 @@ fn dictionary_name(session: &Session, Name { database, name }: Name) -> FullName
     }
 }
 
-/// Names of the entries that `selects` is true for. The entries are dropped: a held `Arc` would count as use by a query.
+/// Names of the entries that `selects` is true for. The entries are dropped: a held `Arc` would count as use by a
+/// query.
 fn names_of(catalogue: &Catalogue, selects: impl Fn(&Entry) -> bool) -> Vec<FullName> {
     let mut names = Vec::new();
     for database in catalogue.databases() {

@@ -73,8 +73,8 @@ pub fn agree(statement: &mut Statement, table: &LocalTable, columns: Option<&[St
     Ok(())
 }
 
-/// Turns numbers in columns of decimals, or of arrays with decimals and other numbers that a literal does not hold, into
-/// texts as written. Returns whether some values are arrays that must be cast to their type for that.
+/// Turns numbers in columns of decimals, or of arrays with decimals and other numbers that a literal does not hold,
+/// into texts as written. Returns whether some values are arrays that must be cast to their type for that.
 fn read<'a>(values: impl Iterator<Item = &'a mut Expr>, data_type: &DataType) -> bool {
     match data_type.inner() {
         DataType::Decimal { .. } => {

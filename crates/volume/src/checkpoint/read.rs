@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
-/// Why reading a checkpoint failed.
+/// The reason why a checkpoint could not be read.
 #[derive(Debug)]
 pub(crate) enum ScanError {
     Io(io::Error),

@@ -52,9 +52,9 @@ pub struct FooterHeader {
     pub blocks: u32,
     /// The entries in this block.
     pub entries: u32,
-    /// The position in the segment of the first block that the footer is about. In a segment's header, its number less that of
-    /// the first segment that the newest checkpoint lacked, plus 1; 0 if there was no checkpoint. So each header tells how new
-    /// the map must be.
+    /// The position in the segment of the first block that the footer is about. In a segment's header, its number less
+    /// that of the first segment that the newest checkpoint lacked, plus 1; 0 if there was no checkpoint. So each
+    /// header tells how new the map must be.
     pub position: u32,
     /// The sequence number up to which everything was synced.
     pub synced: u64,

@@ -137,11 +137,11 @@ impl Framing for Blocks {
     }
 
     fn read(&self, source: &SummarySource<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
-        self.read_with(Entries::Kept, source, slots)
+        self.read_with(Entries::Included, source, slots)
     }
 
     fn read_to_recover(&self, source: &SummarySource<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
-        self.read_with(Entries::Checked, source, slots)
+        self.read_with(Entries::CheckedOnly, source, slots)
     }
 
     fn sequence_of_block(&self, source: &SummarySource<'_>, block: u64, bytes: &[u8]) -> Option<u64> {

@@ -46,10 +46,9 @@ impl Summary {
 /// Whether summaries are read with their entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entries {
-    /// Entries are kept.
-    Kept,
-    /// Entries are checked and dropped: those of many segments would take too much RAM.
-    Checked,
+    Included,
+    /// They are checked and dropped: those of many segments would take too much RAM.
+    CheckedOnly,
 }
 
 /// Faults of segments that a recovery has found: any of them refuses the start.
@@ -91,7 +90,7 @@ pub(super) fn read(
         let may_be_damaged = header.is_none() && (first.is_marked || last.header.is_some());
         // On a reused device every slot looks damaged: only the first DAMAGED_SEARCHED_MAX of them are searched.
         let is_wanted = || faults.searched.fetch_add(1, Ordering::Relaxed) < DAMAGED_SEARCHED_MAX;
-        if may_be_damaged && entries == Entries::Checked && is_wanted() {
+        if may_be_damaged && entries == Entries::CheckedOnly && is_wanted() {
             let newer = last.header.map_or(0, |summary| summary.sequence + 1);
             let damaged = follows_damage(source, first_block, from.max(newer), &mut buffer);
             faults.damaged.fetch_max(damaged.unwrap_or(0), Ordering::Relaxed);
@@ -105,8 +104,8 @@ pub(super) fn read(
         let header = header.filter(|header| header.sequence == newest.sequence);
         let checkpoint = header.map_or(0, |header| header.checkpoint());
         let known = |summary: Summary| match entries {
-            Entries::Kept => Summary { checkpoint, ..summary },
-            Entries::Checked => Summary { checkpoint, entries: Vec::new(), ..summary },
+            Entries::Included => Summary { checkpoint, ..summary },
+            Entries::CheckedOnly => Summary { checkpoint, entries: Vec::new(), ..summary },
         };
         if newest.sequence < from {
             return Some(known(bare(newest, first_block)));
@@ -360,7 +359,7 @@ mod tests {
         let device = MemoryDevice::new((BLOCKS * BLOCK) as u64);
         device.write_at(0, &[bytes]).unwrap();
         let source = SummarySource { geometry, instance: INSTANCE, salt: 0, device: &device };
-        read(&source, 0..1, 0, Entries::Checked, &Faults::default()).pop().unwrap()
+        read(&source, 0..1, 0, Entries::CheckedOnly, &Faults::default()).pop().unwrap()
     }
 
     /// A slot was reused, and a loss of power took any part of the new segment. The former segment, which has nothing

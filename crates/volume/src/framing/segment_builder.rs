@@ -22,7 +22,7 @@ pub struct SegmentBuilder {
     pub(super) of_header: Option<Durable>,
 }
 
-/// What was durable when a part of a segment was written.
+/// The part of the log that was durable when a part of a segment was written.
 #[derive(Clone, Copy)]
 pub(super) struct Durable {
     /// The sequence number up to which everything was synced.

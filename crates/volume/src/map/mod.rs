@@ -102,7 +102,7 @@ pub(crate) fn mapped<M: Map + ?Sized>(map: &M, blocks: Range<u64>) -> impl Itera
     })
 }
 
-/// Why a map cannot be created.
+/// The reason why a map cannot be created.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MapError {
     /// More logical blocks than [`BLOCKS_MAX`](crate::limits::BLOCKS_MAX).

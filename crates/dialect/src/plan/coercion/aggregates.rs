@@ -195,8 +195,8 @@ fn check_numbers(name: &str, arguments: &[Expr], schema: &DFSchema) -> Result<()
     Ok(())
 }
 
-/// Gives `quantileExactInclusive` integers of 64 bits as they are, for ClickHouse subtracts them exactly. Returns whether
-/// it did.
+/// Gives `quantileExactInclusive` integers of 64 bits as they are, for ClickHouse subtracts them exactly. Returns
+/// whether it did.
 fn keep_whole(name: &str, arguments: &mut [Expr], schema: &DFSchema) -> Result<bool> {
     let is_inclusive = ANSWERS.iter().any(|answer| answer.is_inclusive() && answer.name() == name);
     let Some(Expr::ScalarFunction(number)) = arguments.first_mut().filter(|_| is_inclusive) else {

@@ -111,10 +111,10 @@ impl Answerer {
 /// The first version of ClickHouse that has Bool.
 const FIRST_WITH_BOOL: (u32, u32) = (21, 12);
 
-/// Codes of exceptions that say nothing of what was asked: time, network and sockets (159, 160, 209, 210, 279), users and
-/// quotas (192 to 195, 201, 497, 516), too many queries, no memory, no room, an end (173, 202, 203, 236, 241, 243, 252, 394, 439,
-/// 734), ZooKeeper (225, 242, 999), other servers and storage (198, 254, 285, 364, 369, 425, 499, 519), what no code says
-/// (1000, 1001).
+/// Codes of exceptions that say nothing of what was asked: time, network and sockets (159, 160, 209, 210, 279), users
+/// and quotas (192 to 195, 201, 497, 516), too many queries, no memory, no room, an end (173, 202, 203, 236, 241, 243,
+/// 252, 394, 439, 734), ZooKeeper (225, 242, 999), other servers and storage (198, 254, 285, 364, 369, 425, 499, 519),
+/// what no code says (1000, 1001).
 const OUTAGES: [u32; 35] = [
     159, 160, 173, 192, 193, 194, 195, 198, 201, 202, 203, 209, 210, 225, 236, 241, 242, 243, 252, 254, 279,
     285, 364, 369, 394, 425, 439, 497, 499, 516, 519, 734, 999, 1000, 1001,

@@ -1,4 +1,5 @@
-//! EXECUTABLE_POOL(COMMAND '..' FORMAT f [POOL_SIZE n] ..): programs that stay, and answer as many rows as they read keys.
+//! EXECUTABLE_POOL(COMMAND '..' FORMAT f [POOL_SIZE n] ..): programs that stay, and answer as many rows as they read
+//! keys.
 
 mod client;
 mod exchange;

@@ -1,6 +1,6 @@
-//! What stands behind a batch of Arrow: it says how many values it has, and not all of them take bytes. Those of the type
-//! Null take none, nor do the values of a run, lists of no items and bytes of no length; keys of a dictionary, and views,
-//! may all mean one long value.
+//! What stands behind a batch of Arrow: it says how many values it has, and not all of them take bytes. Those of the
+//! type Null take none, nor do the values of a run, lists of no items and bytes of no length; keys of a dictionary, and
+//! views, may all mean one long value.
 
 use crate::error::{Code, DictError};
 use crate::limits::{ARROW_VALUES_MAX, DECODED_ROWS, ROW_BYTES_MAX};
@@ -86,8 +86,8 @@ fn lengths(array: &ArrayRef) -> Option<Vec<usize>> {
     })
 }
 
-/// Checks an array that has a length of its own. The fields of a struct have the struct's, and one that has bytes for it is
-/// enough.
+/// Checks an array that has a length of its own. The fields of a struct have the struct's, and one that has bytes for
+/// it is enough.
 fn check_backed(data: &ArrayData) -> Result<(), DictError> {
     if data.len() > ARROW_VALUES_MAX && !is_backed(data) {
         return Err(too_many(data.len()));

@@ -34,8 +34,8 @@ impl RowReader {
         RowReader::over(Reader::new(format), Rows::of_columns(columns))
     }
 
-    /// Has `check` asked, while rows are read, whether so many further bytes of memory may be taken. Without it they have
-    /// 2 GiB at most.
+    /// Has `check` asked, while rows are read, whether so many further bytes of memory may be taken. Without it they
+    /// have 2 GiB at most.
     #[must_use]
     pub fn within_memory(self, check: impl Fn(usize) -> Result<(), DictError> + Send + 'static) -> RowReader {
         RowReader { rows: self.rows.within_memory(Box::new(check)), ..self }

@@ -21,8 +21,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const SELECTION_PART: u32 = 4;
 /// MaxTimeMSExpired.
 const OVERDUE: i32 = 50;
-/// The codes of errors that say nothing of what was asked: a host that is not reached (6, 7, 89, 9001), no access (13, 18), a
-/// server that ends or is no primary (91, 189, 10107, 11600, 11602, 13435, 13436), a limit on time (50, 262).
+/// The codes of errors that say nothing of what was asked: a host that is not reached (6, 7, 89, 9001), no access (13,
+/// 18), a server that ends or is no primary (91, 189, 10107, 11600, 11602, 13435, 13436), a limit on time (50, 262).
 const OUTAGES: [i32; 15] = [6, 7, 13, 18, 50, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436];
 
 /// The driver is asynchronous inside: its connections wait for each other on one thread, whatever the number of

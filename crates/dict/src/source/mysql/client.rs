@@ -31,8 +31,8 @@ const GRACE: Duration = Duration::from_secs(5);
 const NEAR_END: Duration = Duration::from_millis(100);
 
 /// Ends the comment with which each prepared statement begins. The client library searches a statement for parameters,
-/// `:name`, and takes quoted text for code where a quote follows a minus or a slash. It does not see this end, and so it
-/// searches nothing but what follows another comment.
+/// `:name`, and takes quoted text for code where a quote follows a minus or a slash. It does not see this end, and so
+/// it searches nothing but what follows another comment.
 pub(super) const UNSEEN_END: &str = "**/";
 
 /// A connection, and what it takes to make another one like it.
@@ -300,8 +300,8 @@ fn push(rows: &mut Rows, column: usize, server_type: ColumnType, value: Value) -
     }
 }
 
-/// The session's TIMESTAMPs are moments in UTC, whatever the zone in which they are shown. DATETIMEs, which have no zone,
-/// are local times in that of the column.
+/// The session's TIMESTAMPs are moments in UTC, whatever the zone in which they are shown. DATETIMEs, which have no
+/// zone, are local times in that of the column.
 fn push_moment(rows: &mut Rows, column: usize, server_type: ColumnType, text: &str) -> Result<(), DictError> {
     if !is_moment(server_type) {
         return rows.push_parsed(column, Some(text));

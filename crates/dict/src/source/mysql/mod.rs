@@ -1,5 +1,5 @@
-//! MYSQL(HOST '..' PORT n USER '..' PASSWORD '..' DB '..' [REPLICA(..) ..] TABLE '..' | QUERY '..' [WHERE '..']); MariaDB
-//! too.
+//! MYSQL(HOST '..' PORT n USER '..' PASSWORD '..' DB '..' [REPLICA(..) ..] TABLE '..' | QUERY '..' [WHERE '..']);
+//! MariaDB too.
 
 mod client;
 mod errors;

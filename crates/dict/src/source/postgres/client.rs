@@ -83,7 +83,8 @@ impl Described {
         types.eq(self.types.iter().map(Type::oid))
     }
 
-    /// The error of an answer whose columns have other types than the connection knows: a new connection describes them anew.
+    /// The error of an answer whose columns have other types than the connection knows: a new connection describes them
+    /// anew.
     fn outdated() -> DictError {
         let text = "PostgreSQL: the types of the columns have changed meanwhile";
         DictError::new(Code::PostgresqlConnectionFailure, text).of_lost_connection(true)

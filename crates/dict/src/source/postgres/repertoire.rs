@@ -1,5 +1,5 @@
-//! The characters that a database's encoding has, where that is not UTF-8. A key with another one is in no table, and the
-//! server would refuse all keys that are sent with it.
+//! The characters that a database's encoding has, where that is not UTF-8. A key with another one is in no table, and
+//! the server would refuse all keys that are sent with it.
 
 use super::driver::Session;
 use crate::error::DictError;

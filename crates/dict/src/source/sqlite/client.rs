@@ -55,7 +55,8 @@ impl Sqlite {
             .collect();
         let updates = UpdateStatements::new(Dialect::Sqlite, select, None, &list[..keys.len()]);
         let list = list.join(", ");
-        // The sign makes an expression of a column, which is converted to the type of the column that it is compared with.
+        // The sign makes an expression of a column, which is converted to the type of the column that it is compared
+        // with.
         let (condition, insert) = match &keys[..] {
             [key] if !key.data_type.is_nullable() => {
                 (format!("{} IN (SELECT +value FROM rarray(?1))", Dialect::Sqlite.name(&key.name)), None)

@@ -29,8 +29,8 @@ pub struct CacheStudyArguments {
     #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = clap::value_parser!(u64).range(10_000..=10_000_000_000))]
     keys: u64,
 
-    /// Parts to measure, of blocks, large, model, division and skewed; all of them unless given. The others stay as they
-    /// are in the page
+    /// Parts to measure, of blocks, large, model, division and skewed; all of them unless given. The others stay as
+    /// they are in the page
     #[arg(long, value_name = "PARTS", value_delimiter = ',', value_parser = part)]
     only: Vec<Part>,
 

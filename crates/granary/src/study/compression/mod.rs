@@ -22,7 +22,8 @@ pub struct CompressionStudyArguments {
     #[arg(long, value_name = "DIR", default_value = "docs/studies")]
     out: PathBuf,
 
-    /// A trace whose keys get real values: hits of a memcached server with and without compression. Left out unless given
+    /// A trace whose keys get real values: hits of a memcached server with and without compression. Left out unless
+    /// given
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 

@@ -1,7 +1,7 @@
 //! Intents of dictionaries that are being made or dropped: their files belong to nobody unless a statement owns them.
 //!
-//! An intent lies beside the statements from before the first file is made, or removed, until after the last one. The next
-//! start finds the intents that a kill left, and removes the files that they name.
+//! An intent lies beside the statements from before the first file is made, or removed, until after the last one. The
+//! next start finds the intents that a kill left, and removes the files that they name.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -42,7 +42,7 @@ pub(super) struct Table {
     live: AtomicU32,
 }
 
-/// Why a table cannot take a change.
+/// The reason why a table cannot take a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
     /// Too many slots have a key.
@@ -53,7 +53,7 @@ pub(super) enum Refused {
     Frozen,
 }
 
-/// Where a key is, or would be.
+/// The slot of a key, or the one that it would have.
 enum ProbeOutcome {
     Taken(usize, u64),
     Empty(usize, u64),
