@@ -21,7 +21,7 @@ use granary_dict::DataType as ClickHouseType;
 use super::default_value::default_value;
 use super::float_extremes;
 use super::frame_sum::{FrameAggregate, FrameSum};
-use super::moments::{self, Moments};
+use super::moments::{self, StatisticFunction};
 use super::numbers::{from_bits, scalar_of};
 use super::quantile::{ANSWERS, QuantileKind, Quantiles};
 use crate::error::Error;
@@ -34,7 +34,7 @@ pub(super) fn register(context: &SessionContext) -> Result<()> {
     }
     for (name, statistic) in moments::STATISTICS {
         let inner = context.udaf(name)?;
-        context.register_udaf(AggregateUDF::from(Moments::new(statistic, inner)));
+        context.register_udaf(AggregateUDF::from(StatisticFunction::new(statistic, inner)));
     }
     let others = ["sum", "min", "max", "first_value", "last_value", "bit_or", "bit_xor", ALL_BITS, GATHERING];
     for name in others.into_iter().chain(STATISTICS) {

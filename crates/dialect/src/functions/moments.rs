@@ -84,13 +84,13 @@ fn add(sums: &mut Sums, others: &Sums) {
 }
 
 /// The rows of a block.
-struct Rows<'a> {
+struct BlockRows<'a> {
     x: &'a Float64Array,
     y: Option<&'a Float64Array>,
     nulls: Option<NullBuffer>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> BlockRows<'a> {
     fn of(values: &'a [ArrayRef]) -> Self {
         let x = values[0].as_primitive::<Float64Type>();
         let y = values.get(1).map(|y| y.as_primitive::<Float64Type>());
@@ -128,18 +128,18 @@ impl<'a> Rows<'a> {
 
 /// The aggregate. DataFusion's has its name and its types, and computes it of DISTINCT values.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct Moments {
+pub struct StatisticFunction {
     statistic: Statistic,
     inner: Arc<AggregateUDF>,
 }
 
-impl Moments {
+impl StatisticFunction {
     pub fn new(statistic: Statistic, inner: Arc<AggregateUDF>) -> Self {
         Self { statistic, inner }
     }
 }
 
-impl AggregateUDFImpl for Moments {
+impl AggregateUDFImpl for StatisticFunction {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -189,7 +189,7 @@ struct OfAll {
 
 impl Accumulator for OfAll {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        Rows::of(values).add_to(&mut self.sums);
+        BlockRows::of(values).add_to(&mut self.sums);
         Ok(())
     }
 
@@ -248,7 +248,7 @@ impl GroupsAccumulator for OfGroups {
         total: usize,
     ) -> Result<()> {
         self.resize(total);
-        let rows = Rows::of(values);
+        let rows = BlockRows::of(values);
         for (row, group) in groups.iter().enumerate().filter(|(row, _)| is_wanted(filter, *row)) {
             if let Some(more) = rows.row(row) {
                 self.sums.iter_mut().zip(more).for_each(|(column, more)| column[*group] += more);
@@ -284,7 +284,7 @@ impl GroupsAccumulator for OfGroups {
     }
 
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
-        let rows = Rows::of(values);
+        let rows = BlockRows::of(values);
         let mut columns = vec![vec![0.0; rows.len()]; self.sums.len()];
         for row in (0..rows.len()).filter(|row| is_wanted(filter, *row)) {
             if let Some(more) = rows.row(row) {
@@ -307,7 +307,7 @@ mod tests {
     fn of(statistic: Statistic, numbers: &[f64]) -> Option<f64> {
         let values: ArrayRef = Arc::new(Float64Array::from(numbers.to_vec()));
         let mut sums = [0.0; SUMS.len()];
-        Rows::of(&[Arc::clone(&values), values]).add_to(&mut sums);
+        BlockRows::of(&[Arc::clone(&values), values]).add_to(&mut sums);
         statistic.answer(&sums)
     }
 
