@@ -449,7 +449,7 @@ fn what_is_wrong_with_a_path_or_a_name_is_told() {
 
 /// Writes until the volume takes no more, and reads what it took.
 const WRITE_UNTIL_REFUSED: &str = r#"
-import nbd, sys
+import errno, nbd, sys
 h = nbd.NBD()
 h.connect_uri(sys.argv[1])
 flushed = 0
