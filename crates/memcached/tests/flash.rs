@@ -219,7 +219,7 @@ fn no_change_of_an_item_on_the_device_is_lost() {
             assert_eq!(client.line(), "STORED\r\n");
         }
         // These items take the others' place in RAM.
-        fill(address, &format!("round{round}"), 12_000);
+        fill(address, &format!("round{round}"), 24_000);
         let told: Vec<Vec<Option<u64>>> = std::thread::scope(|scope| {
             let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(count)).collect();
             clients.into_iter().map(|client| client.join().unwrap()).collect()
