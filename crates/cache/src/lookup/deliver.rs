@@ -1,8 +1,9 @@
 //! The third step: a block that was read is checked, searched for the keys, and their entries are delivered.
 
+use super::begun_reads::BegunReads;
 use super::outcome::{Outcome, Tier};
 use super::probe::{FalsePositive, LongEntry, Probe};
-use super::reads::{BegunReads, BlocksOfRead};
+use super::reads::BlocksOfRead;
 use super::scratch::Scratch;
 use super::search::Search;
 use super::{Lookup, ReadBlocks};

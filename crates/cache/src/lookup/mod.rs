@@ -4,6 +4,7 @@
 //! Nothing here waits: how reads are made, and what happens until they complete, is up to the drivers (`drive`).
 
 mod answers;
+mod begun_reads;
 mod buffered;
 mod deliver;
 mod order;
@@ -14,11 +15,12 @@ mod reads;
 mod scratch;
 mod search;
 
+pub(crate) use begun_reads::BegunReads;
 pub(crate) use deliver::ArrivedBlock;
 pub(crate) use order::order;
 pub use outcome::Outcome;
 pub(crate) use probe::{FalsePositive, LongEntry, Probe};
-pub(crate) use reads::{BegunReads, ReadSpan};
+pub(crate) use reads::ReadSpan;
 pub(crate) use scratch::{Scratch, Workspace};
 pub(crate) use search::{KeyDigest, Search};
 
