@@ -43,7 +43,7 @@ pub enum Error {
         /// The operating system's answer.
         source: io::Error,
     },
-    /// What was deleted or overwritten cannot be synced: a loss of power may bring it back.
+    /// Deletions or overwritten entries cannot be synced: a loss of power may bring them back.
     #[error(
         "{path}: cannot sync what was deleted or overwritten, a loss of power may bring it back: {source}"
     )]

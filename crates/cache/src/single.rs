@@ -115,7 +115,7 @@ impl Cache {
     /// for it: that is a deadlock. A value that is made counts as two misses, one for each lookup.
     ///
     /// # Errors
-    /// Those that `make` returns. Threads that waited for it try for themselves, one after the other.
+    /// The errors that `make` returns. Threads that waited for it try for themselves, one after the other.
     pub fn get_or_insert_with<E>(
         &self,
         key: &[u8],
@@ -128,7 +128,7 @@ impl Cache {
     /// second.
     ///
     /// # Errors
-    /// Those that `make` returns.
+    /// The errors that `make` returns.
     pub fn get_or_insert_with_ttl<E>(
         &self,
         key: &[u8],

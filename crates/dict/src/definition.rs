@@ -4,7 +4,7 @@ use crate::config::{Collections, FullLoadLayout, Layout, LayoutKind};
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::source::SourceConfig;
-use crate::types::{DataType, is_short_time, unreadable};
+use crate::types::{DataType, is_short_time, print_fixed, unreadable};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -293,6 +293,13 @@ impl Definition {
             bytes
         });
         self
+    }
+
+    /// The text of its UUID.
+    pub fn uuid_text(&self) -> Option<String> {
+        let mut text = String::new();
+        print_fixed(&DataType::Uuid, self.uuid.as_ref()?, &mut text);
+        Some(text)
     }
 
     /// Whether another definition means the same, however it is written; UUIDs and comments do not count.

@@ -4,6 +4,7 @@ use crate::Arguments;
 use clap::{Command, CommandFactory};
 use std::collections::BTreeSet;
 use std::env;
+use strsim::levenshtein as distance;
 
 const PREFIX: &str = "GRANARY_";
 
@@ -94,20 +95,6 @@ fn nearest<'a>(known: &'a BTreeSet<String>, name: &str) -> Option<&'a String> {
     near.min().map(|(_, other)| other)
 }
 
-/// How many bytes have to be changed, added or left out to make one text of the other.
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, byte) in one.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, compared) in other.bytes().enumerate() {
-            let changed = diagonal + usize::from(byte != compared);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[other.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,7 +141,7 @@ mod tests {
         assert_eq!(told(&set[1..3]).len(), 2, "there is no such service");
     }
 
-    /// What is written of tests is what they read.
+    /// The pages name variables of tests: those that tests read.
     #[test]
     fn variables_of_tests_are_not_told() {
         let pages = [include_str!("../../../ARCHITECTURE.md"), include_str!("../../../docs/memcached.md")];

@@ -15,7 +15,7 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> AsyncCache<K, V, C> {
     /// if the value cannot, those that waited make it, one after the other.
     ///
     /// # Errors
-    /// Those that `make` returns. Tasks that waited for it try for themselves, one after the other.
+    /// The errors that `make` returns. Tasks that waited for it try for themselves, one after the other.
     pub async fn get_or_insert_with<E, F: Future<Output = Result<V, E>>>(
         &self,
         key: &K,
@@ -28,7 +28,7 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> AsyncCache<K, V, C> {
     /// second.
     ///
     /// # Errors
-    /// Those that `make` returns.
+    /// The errors that `make` returns.
     pub async fn get_or_insert_with_ttl<E, F: Future<Output = Result<V, E>>>(
         &self,
         key: &K,

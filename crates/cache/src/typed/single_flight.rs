@@ -14,7 +14,7 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> TypedCache<K, V, C> {
     /// those that waited call theirs, one after the other.
     ///
     /// # Errors
-    /// Those that `make` returns. Threads that waited for it try for themselves, one after the other.
+    /// The errors that `make` returns. Threads that waited for it try for themselves, one after the other.
     pub fn get_or_insert_with<E>(&self, key: &K, make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
         self.get_or_insert_until(key, || self.expires_at(), make)
     }
@@ -23,7 +23,7 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> TypedCache<K, V, C> {
     /// second.
     ///
     /// # Errors
-    /// Those that `make` returns.
+    /// The errors that `make` returns.
     pub fn get_or_insert_with_ttl<E>(
         &self,
         key: &K,

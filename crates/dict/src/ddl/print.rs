@@ -3,7 +3,6 @@
 use crate::config::{HIDDEN, LayoutKind, Node, Value};
 use crate::definition::{Attribute, Definition, Hierarchy, Injectivity, Key, KeyColumn, Literal, ObjectId};
 use crate::row::ROW_FORMAT_VERSION;
-use crate::types::{DataType, print_fixed};
 use twox_hash::XxHash3_64;
 
 /// How a statement is laid out.
@@ -100,10 +99,8 @@ impl Definition {
         }
         sql += &identifier(&self.name);
         // The UUID is stored, but not shown.
-        if let (None, Some(uuid)) = (password, &self.uuid) {
-            sql += " UUID '";
-            print_fixed(&DataType::Uuid, uuid, &mut sql);
-            sql.push('\'');
+        if let (None, Some(uuid)) = (password, self.uuid_text()) {
+            sql += &format!(" UUID '{uuid}'");
         }
         sql += &self.columns(form);
         sql += &format!("{between}SOURCE({})", node(&self.source.to_node(password)));

@@ -32,7 +32,7 @@ const PLAIN: [&str; 24] = [
     "UInt256",
 ];
 
-/// Those whose names are taken in any case.
+/// Types whose names are read in upper and lower case.
 const IN_ANY_CASE: [&str; 5] = ["JSON", "SET", "Time", "Time64", "YEAR"];
 
 /// Whether a text is a type that ClickHouse has, whether it is one here or not.

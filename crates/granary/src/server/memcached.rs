@@ -65,7 +65,7 @@ pub struct MemcachedArguments {
     )]
     max_item_size: Option<Size>,
 
-    /// What is read of the SSD for an item at least, 4KiB to 64KiB: items should be much smaller, or waste space
+    /// Least bytes read from the SSD for an item, 4KiB to 64KiB: items should be much smaller, or waste space
     /// [default: 4KiB, or more if RAM is little beside SSD]
     #[arg(
         long = "memcached-block-size", value_name = "SIZE", value_parser = size::parse,

@@ -3,6 +3,7 @@
 use crate::item::{Deadline, Header, Item};
 use crate::protocol::{KeyForm, base64};
 use crate::store::Store;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use std::io::Write;
 
 /// `lru_crawler metadump`: an item's metadata. The slab class is always 1.
@@ -33,15 +34,8 @@ pub fn request_for(key: &[u8], form: KeyForm, out: &mut Vec<u8>) {
 
 /// Percent-encodes a key as in a URI: letters, digits and a few others stay as they are.
 fn encode(key: &[u8], out: &mut Vec<u8>) {
-    for byte in key {
-        match byte {
-            b'-' | b'.' | b'_' | b'~' => out.push(*byte),
-            byte if byte.is_ascii_alphanumeric() => out.push(*byte),
-            byte => {
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
+    const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    percent_encode(key, ENCODED).for_each(|part| out.extend_from_slice(part.as_bytes()));
 }
 
 #[cfg(test)]

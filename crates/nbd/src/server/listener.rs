@@ -3,11 +3,16 @@
 use super::ServerError;
 use granary_sockets::{SocketFile, UnixSocket};
 use listenfd::ListenFd;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixListener;
+
+/// The characters that may mean something in a URI.
+const ENCODED_IN_URIS: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 pub(super) enum Listener {
     Tcp(TcpListener),
@@ -76,7 +81,7 @@ impl Listener {
     /// The URI of an export for clients; without a name that of the default export. `requires_tls`: they must use TLS.
     pub fn uri(&self, requires_tls: bool, name: &str) -> Option<String> {
         let scheme = if requires_tls { "nbds" } else { "nbd" };
-        let name = encoded(name.as_bytes());
+        let name = utf8_percent_encode(name, ENCODED_IN_URIS).to_string();
         match self {
             Self::Tcp(_) => {
                 let separator = if name.is_empty() { "" } else { "/" };
@@ -86,7 +91,7 @@ impl Listener {
                 // Granary's own socket was bound under another name than its present one.
                 let bound = listener.local_addr().ok();
                 let path = file.as_ref().map(SocketFile::path).or_else(|| bound.as_ref()?.as_pathname())?;
-                let socket = encoded(path.as_os_str().as_bytes());
+                let socket = percent_encode(path.as_os_str().as_bytes(), ENCODED_IN_URIS);
                 Some(format!("{scheme}+unix:///{name}?socket={socket}"))
             }
         }
@@ -99,20 +104,6 @@ impl Listener {
             Self::Unix(..) => None,
         }
     }
-}
-
-/// Bytes in a URI: those that may mean something there are encoded.
-fn encoded(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for byte in bytes {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
-                text.push(char::from(*byte));
-            }
-            other => text.push_str(&format!("%{other:02X}")),
-        }
-    }
-    text
 }
 
 /// Whether systemd, or a similar program, has opened sockets for this process (`LISTEN_FDS`, `LISTEN_PID`).

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use granary_dialect::statement::{parse_collection, split};
 use granary_dialect::{Error, FullName, Result};
 use granary_dict::{Collection, Definition, UnpublishedFile, create_folders, parse_create};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::folder_lock::FolderLock;
@@ -377,15 +378,8 @@ fn read_definition(file: &Path, database: &str, name: &str) -> Result<Definition
 
 /// A name as a file's name, in ClickHouse's way: letters, digits and `_` stay, other bytes become `%XX`.
 fn escape(name: &str) -> String {
-    let mut escaped = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || byte == b'_' {
-            escaped.push(char::from(byte));
-        } else {
-            escaped.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    escaped
+    const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_');
+    utf8_percent_encode(name, ESCAPED).to_string()
 }
 
 fn unescape(file_name: &str) -> Option<String> {

@@ -372,10 +372,8 @@ fn rows(catalogue: &Catalogue) -> Vec<DictionariesRow> {
 
 /// The origin of a dictionary of DDL: its UUID, as in ClickHouse, or its name if it has none.
 fn origin_of(definition: Option<&Definition>, database: &str, name: &str) -> String {
-    let uuid = definition.and_then(|definition| definition.uuid);
-    let Some(uuid) = uuid else { return format!("{database}.{name}") };
-    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    let uuid = definition.and_then(Definition::uuid_text);
+    uuid.unwrap_or_else(|| format!("{database}.{name}"))
 }
 
 /// The type of a key; a tuple for a complex key.

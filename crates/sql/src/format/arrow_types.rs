@@ -54,7 +54,8 @@ fn wide_bytes(field: &Field) -> Option<i32> {
     }
 }
 
-fn is_uuid(field: &Field) -> bool {
+/// Whether a field holds UUIDs.
+pub fn is_uuid(field: &Field) -> bool {
     field.data_type() == &DataType::FixedSizeBinary(16) && declared(field).is_none()
 }
 

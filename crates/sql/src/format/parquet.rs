@@ -11,10 +11,9 @@ use datafusion::parquet::basic::{Compression, LogicalType, ZstdLevel};
 use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::parquet::schema::types::{SchemaDescriptor, Type};
-use granary_dialect::types::declared;
 use granary_dialect::{Error, Result};
 
-use super::arrow_types::{fixed_width, is_bool, written_batch};
+use super::arrow_types::{fixed_width, is_bool, is_uuid, written_batch};
 use super::{BatchWriter, Statistics};
 
 /// One Parquet file a result.
@@ -64,8 +63,8 @@ fn stored(field: &FieldRef) -> FieldRef {
 fn parquet_schema(schema: &Schema, given: &Schema) -> Result<SchemaDescriptor, ParquetError> {
     let plain = ArrowSchemaConverter::new().convert(schema)?;
     let columns = plain.root_schema().get_fields().iter().zip(given.fields());
-    let columns = columns.map(|(column, field)| match field.data_type() {
-        DataType::FixedSizeBinary(16) if declared(field).is_none() => {
+    let columns = columns.map(|(column, field)| match is_uuid(field) {
+        true => {
             let info = column.get_basic_info();
             Type::primitive_type_builder(column.name(), column.get_physical_type())
                 .with_length(16)
@@ -74,7 +73,7 @@ fn parquet_schema(schema: &Schema, given: &Schema) -> Result<SchemaDescriptor, P
                 .build()
                 .map(Arc::new)
         }
-        _ => Ok(Arc::clone(column)),
+        false => Ok(Arc::clone(column)),
     });
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
     let root = Type::group_type_builder(plain.root_schema().name()).with_fields(columns).build()?;

@@ -17,6 +17,7 @@ use crate::source::web::{self, Client};
 use crate::source::{BatchSink, Changes, NewestChange, Source};
 use crate::types::DataType;
 use arrow::array::{ArrayRef, RecordBatch};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -56,7 +57,7 @@ impl Endpoint {
         let url = format!(
             "{scheme}://{host}:{}/?wait_end_of_query=1&database={}",
             server.port,
-            percent_encoded(&server.database)
+            utf8_percent_encode(&server.database, NON_ALPHANUMERIC)
         );
         let credentials = web::basic(&server.user, &server.password);
         let client = Client::new(url, std::iter::once(credentials), timeout);
@@ -303,18 +304,4 @@ fn of_its_exception(error: DictError) -> DictError {
         Some(_) => error.of_request(true),
         None => error,
     }
-}
-
-fn percent_encoded(text: &str) -> String {
-    text.bytes()
-        .map(
-            |byte| {
-                if byte.is_ascii_alphanumeric() {
-                    char::from(byte).to_string()
-                } else {
-                    format!("%{byte:02X}")
-                }
-            },
-        )
-        .collect()
 }

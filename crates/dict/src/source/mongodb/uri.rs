@@ -5,6 +5,7 @@ use crate::config::Values;
 use crate::error::DictError;
 use crate::source::server::Server;
 use mongodb::options::{ConnectionString, HostInfo, ReadPreference, ServerAddress, Tls};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use std::path::Path;
 
 /// What a URI says.
@@ -170,12 +171,10 @@ fn is_percent_encoded(uri: &str) -> bool {
     })
 }
 
-/// Returns a text as it stands in a URI.
-fn encoded(text: &str) -> String {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
-    text.bytes()
-        .map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
+/// A text as it stands in a URI.
+fn encoded(text: &str) -> PercentEncode<'_> {
+    const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    utf8_percent_encode(text, ENCODED)
 }
 
 #[cfg(test)]
